@@ -35,8 +35,8 @@ struct invalidation_run {
     struct sl_error error;
 };
 
-/* Invalidates files or, with --hosts, lets blocked hosts be asked again; then waits for the cache's background work.
- * Runs in a fiber, because both suspend. */
+/* Invalidates files or, with --hosts, unblocks hosts; then waits for the cache's background work. Runs in a fiber, because these functions
+ * suspend their caller. */
 static void invalidate(void *arg)
 {
     struct invalidation_run *i = arg;
@@ -44,7 +44,7 @@ static void invalidate(void *arg)
     cache_drain();
 }
 
-/* Warns of an id that may be a typing error. It is no error: the sources of requests are not in the configuration. */
+/* Warns of a source id that may be a typing error. It is no error: requests may bring sources that are not in the configuration. */
 static void warn_of_unknown_source(struct sl_str id, const struct config *config)
 {
     for (size_t i = 0; i < config->source_count; i++)
@@ -56,7 +56,7 @@ static void warn_of_unknown_source(struct sl_str id, const struct config *config
             SL_STR_ARG(id));
 }
 
-/* Starts what an invalidation needs, the loop and the cache, and runs it. */
+/* Starts the loop, the log and the cache, which an invalidation needs, runs it, and ends them. Returns the exit status. */
 static int cache_run(struct invalidation_run *i, const struct config *config)
 {
     if (!i->hosts)
@@ -78,7 +78,8 @@ static int cache_run(struct invalidation_run *i, const struct config *config)
 }
 
 /* ---- quarantine ---- */
-/* Prints a file that was in use when the service crashed (`crashes`) or was killed (`kills`). */
+/* Prints a line about a file that was in use when a service crashed or was killed: cache kind, beginning of the key, how often either
+ * happened, until when it is quarantined, and a description. */
 static void show_suspect(void *arg, const struct cache_suspect *suspect)
 {
     char until[40] = "not quarantined";
@@ -91,7 +92,7 @@ static void show_suspect(void *arg, const struct cache_suspect *suspect)
            until, suspect->about);
 }
 
-/* Lists the suspected files in quarantine, or with --clear releases them. */
+/* Lists the files that were in use when services crashed or were killed, quarantined ones among them; with --clear releases all. */
 static int quarantine(const struct options *o, const struct config *config)
 {
     if (option_given(o, "clear"))
@@ -103,7 +104,8 @@ static int quarantine(const struct options *o, const struct config *config)
 
 /* ---- the command ---- */
 
-/* Refuses a cache_dir that does not exist: it would be created, and no service would notice the invalidation. */
+/* Checks that services can be notified: through an existing cache_dir (a missing one would be created, and no service would look there) or,
+ * unless `directory_only`, through Redis without a cache_dir. Returns 0, or the exit status after a report. */
 static int check_cache_dir(const struct config *config, bool directory_only)
 {
     if (!config->cache_dir)
@@ -118,7 +120,7 @@ static int check_cache_dir(const struct config *config, bool directory_only)
     return access(config->cache_dir, F_OK) == 0 ? 0 : server_failed(config->cache_dir, strerror(errno));
 }
 
-/* True if options for files were given, which --hosts excludes. */
+/* True if an option that names files was given; --hosts cannot be combined with one. */
 static bool names_files(const struct invalidation *what)
 {
     return what->source.size || what->location.size || what->debug_file.size || what->debug_id.size;

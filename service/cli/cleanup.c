@@ -41,7 +41,7 @@ static const char *size_text(uint64_t bytes, char text[SIZE_TEXT])
     return text;
 }
 
-/* Prints what was left and what was removed of a kind of file. */
+/* Prints a line of the table: number and size of a kind's files that are left, and of those that were removed. */
 static void print_row(const struct cleanup_row *row)
 {
     char size[SIZE_TEXT], freed[SIZE_TEXT];
@@ -65,7 +65,7 @@ static void print_table(const struct cleanup_row *rows, size_t count)
     print_row(&total);
 }
 
-/* Prints the same as one JSON object; the errors of a kind are shown only here. */
+/* Prints the totals of each kind as one JSON object, with the number of errors, which the table does not show. */
 static void print_json(const struct cleanup_row *rows, size_t count, bool dry_run)
 {
     struct sl_buf out = {0};
@@ -109,7 +109,7 @@ static bool is_kind(const char *name, size_t size)
     return false;
 }
 
-/* Checks the kinds of --only, and reports an unknown one. */
+/* True if `list`, the value of --only (NULL: not given), has only kinds that exist; otherwise reports the first that does not. */
 static bool known_kinds(const struct options *o, const char *list)
 {
     if (list && !*list) {
@@ -128,7 +128,8 @@ static bool known_kinds(const struct options *o, const char *list)
     return true;
 }
 
-/* Splits the "a,b" of --only into `options->only`. The caller frees the array `*names`. False when out of memory. */
+/* Sets options->only to the kinds in `list`, the value of --only: "a,b", or NULL for all kinds (only_count stays 0). The caller frees the
+ * array `*names`. False when out of memory. */
 static bool cleanup_split(const char *list, struct cleanup_options *options, const char ***names)
 {
     *names = calloc(catalog_kind_count, sizeof **names);
@@ -139,7 +140,8 @@ static bool cleanup_split(const char *list, struct cleanup_options *options, con
     return *names != NULL;
 }
 
-/* Cleans all kinds in one run, because they share the size limit. */
+/* Cleans the cache once, and prints the result. All kinds are cleaned in one call, because they share the size limit. Returns the exit
+ * status. */
 static int clean(const struct options *o, const struct config *config)
 {
     struct cleanup_options options = {.dry_run = option_given(o, "dry-run"), .all = option_given(o, "all")};
@@ -170,7 +172,7 @@ static int clean(const struct options *o, const struct config *config)
     return status;
 }
 
-/* Cleans again and again until a signal ends the program; a failed run is reported, and the next one may succeed. */
+/* Cleans every `ns` nanoseconds until a signal ends the program. clean() reports a failed cleanup; the next one may succeed. */
 static void repeat(const struct options *o, const struct config *config, uint64_t ns)
 {
     const struct timespec pause = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};

@@ -1,4 +1,4 @@
-/* Shared by all sub-commands. Each command is a row (options.h) that one file or folder defines. */
+/* Declarations for all sub-commands of `symloom`. Each command is a struct command (options.h) that one file or folder defines. */
 #pragma once
 
 #include <stdarg.h>
@@ -20,43 +20,43 @@ enum {
 
 /* ---- output.c ---- */
 
-/* Writes to standard output. If its reader has gone (EPIPE) the command ends quietly with status 0; any other failed
- * write is an error. False when nothing more can be written: the command may then return any status, since
- * output_finish sets the final one. */
+/* Write to standard output, or flush it. False when nothing more can be written, because the reader has gone (EPIPE) or for another reason:
+ * the command may then return any status, since output_finish replaces it. */
 bool output_write(struct sl_str text);
 bool output_flush(void);
 /* Flushes the output and returns the exit status: `status`, but 0 after EPIPE and 1 after any other failed write. */
 int output_finish(int status);
 
-/* True if standard output is to be coloured, which depends on the terminal's abilities, NO_COLOR, CLICOLOR_FORCE, and `choice`, the value of
- * --color ("auto", "always", "never"; may be NULL). */
+/* True if standard output is to be coloured, which depends on the terminal's abilities, NO_COLOR, CLICOLOR_FORCE, and `choice`, the value
+ * of --color ("auto", "always", "never"; may be NULL). */
 bool output_colour(const char *choice);
 
 /* Returns the width of the terminal on standard output in columns; 0 if it is no terminal or the width is unknown. */
 unsigned output_width(void);
 
-/* The width of a text in columns: its number of characters. */
+/* Returns the width of a text in columns: its number of characters. */
 int output_columns(struct sl_str text);
 /* Appends the text; if it is wider than `columns`, "..." replaces its middle. */
 void output_put_trimmed(struct sl_buf *out, struct sl_str text, size_t columns);
 
-/* Records whether a progress line is on the terminal: a signal that ends the program must erase it. */
+/* Tells the signal handler whether a progress line is on the terminal: a signal that ends the program then erases it. */
 void output_line_drawn(bool drawn);
 
-/* Sets a function that runs when a signal ends the program, before the cache's own cleanup; NULL removes it. It must be
- * async-signal-safe. */
+/* Sets a function that runs when a signal ends the program, before the temporary files of the cache are removed; NULL removes it. It must
+ * be async-signal-safe. */
 void output_handle_signal(void (*clean)(void));
 
 /* Appends text that came from a file, with its control characters escaped so that they cannot reach a terminal. */
 void output_put_safe(struct sl_buf *out, struct sl_str text);
-/* Does what output_put_safe does, but leaves one control character as it is: a line end or a tab. */
+/* Appends text with its control characters escaped, except `kept`: '\n' or '\t'. */
 void output_put_safe_but(struct sl_buf *out, struct sl_str text, char kept);
 
 /* A file that gets its name only once it is complete: if the program is killed before, nothing appears under that name. FIFOs and
  * devices are written in place. */
 struct output_file {
     int fd;
-    char path[4096], temporary[4096]; /* temporary empty: written in place */
+    char path[4096],
+        temporary[4096]; /* `temporary` is the name until then; empty: the file at `path` is written in place */
     struct sl_buf pending;
     int failed; /* errno of the first write that failed */
 };
@@ -68,7 +68,7 @@ bool output_file_write(struct output_file *file, struct sl_str text);
 enum sl_code output_file_close(struct output_file *file, bool publishes, struct sl_error *error);
 /* Creates a directory for results unless it exists. 0, or an exit status after a report. */
 int output_directory(const char *path);
-/* Writes a whole file: open, write, publish. */
+/* Writes a whole file, which gets its name only once it is complete. */
 enum sl_code output_file_put(const char *path, struct sl_bytes bytes, struct sl_error *error);
 
 /* Prints "error: <message>" and, unless `cause` is NULL, "  caused by: <cause>" on stderr. Returns `status`. */
@@ -118,10 +118,10 @@ struct debug_file {
 
 struct input;
 
-/* Searches for the debug information of an object that was read from `path`: in a .dSYM bundle, by build id and debug link, beside the
- * object (the PDB of a PE, the companion of a WASM module). The lists end with NULL and may be NULL; without `directories`,
- * /usr/lib/debug is searched. False when no file belongs to the object: the notes of `input` (may be NULL) then list what was searched,
- * and why each file found was rejected. The caller closes `file` in either case. */
+/* Searches for the debug information of an object that was read from `path`: Mach-O in the .dSYM bundles `dsym_hints` and beside it, ELF by
+ * build id and debug link, also below `directories`, PE and WASM beside it. Both lists end with NULL or are NULL; without `directories`,
+ * /usr/lib/debug is searched. False when no file belongs to the object: the notes of `input` (may be NULL) then say what was searched, or
+ * why a file that was found is not the right one. The caller closes `file` in either case. */
 bool debug_file_find(const struct sl_object *object, const char *path, const char *const *directories,
                      const char *const *dsym_hints, struct debug_file *file, struct input *input);
 void debug_file_close(struct debug_file *file);
@@ -142,13 +142,15 @@ struct input_options {
     const char *arch;                      /* which object of a file with several */
     const struct sl_object_wanted *wanted; /* ids that the object must have */
     const char *const *debug_directories;  /* where separate debug files are searched; ends with NULL */
-    const char *const *dsym_hints;         /* the same for .dSYM bundles */
-    const char *dwp, *supplementary;       /* used instead of the files beside the input */
-    bool find_debug;                       /* use the separate debug file of a file without debug information */
-    bool positions;                        /* convert columns as well */
-    bool nameless_lines;                   /* convert lines of code outside of every function, too */
-    bool written_paths;                    /* keep `..` in paths */
-    bool relative_names;                   /* leave out the compilation directory */
+    const char *const
+        *dsym_hints; /* .dSYM bundles that are searched for the debug file of a Mach-O file; ends with NULL */
+    const char *dwp,
+        *supplementary;  /* paths of the DWARF package and the dwz file; NULL: search where the input says */
+    bool find_debug;     /* use the separate debug file of a file without debug information */
+    bool positions;      /* convert columns as well */
+    bool nameless_lines; /* convert lines of code outside of every function, too */
+    bool written_paths;  /* keep `..` in paths */
+    bool relative_names; /* leave out the compilation directory */
 };
 
 /* An opened debug file, symbfile or symcache; converted to a symcache on demand. */
@@ -164,9 +166,9 @@ struct input {
     struct sl_buf converted;
     struct sl_symcache cache;
     bool has_cache, is_symbfile;
-    bool has_root;       /* every chain of the cache ends with an empty root element */
-    bool has_dwo;        /* the conversion read .dwo files or object files of a debug map, or looked for some */
-    bool alone;          /* it was fetched: no companion files lie beside it */
+    bool has_root; /* `cache` is a symbfile's return pads: an empty function encloses all, and is not to be shown */
+    bool has_dwo;  /* the conversion read .dwo files or object files of a debug map, or looked for some */
+    bool alone;    /* it was downloaded: do not look for companion files beside it */
     struct sl_buf notes; /* missing debug information, and where it was searched: lines */
     const struct input_options *options;
 };
@@ -177,12 +179,13 @@ struct input {
 enum sl_code input_open(const char *path, const struct input_options *options, struct input *input,
                         struct sl_error *error);
 
-/* Like input_open, for a file that was fetched: `bytes` stay the caller's and must outlive the input; messages and headers call it
- * `name`. */
+/* Opens a file that was downloaded, with the options and errors of input_open. `bytes` stay the caller's and must outlive the input;
+ * messages and headers call it `name`. */
 enum sl_code input_open_bytes(const char *name, struct sl_bytes bytes, const struct input_options *options,
                               struct input *input, struct sl_error *error);
 
-/* Only maps the file and opens it as an archive, so that the caller can open each object in turn; sets `has_cache` for a symcache. */
+/* Maps the file and opens it as an archive, but none of its objects: the caller can then open one after the other in input->object. A
+ * symcache is opened, too, and sets `has_cache`. */
 enum sl_code input_open_archive(const char *path, struct input *input, struct sl_error *error);
 
 /* Returns the object with the debug information: the separate debug file if one was found, else the file itself. */
@@ -199,24 +202,26 @@ void input_set_supplementary(struct input *input, struct sl_bytes bytes);
 /* Sets `path` to that of the supplementary file; false when none is named, or the path is not usable on this machine. */
 bool input_supplementary_path(const struct input *input, char path[4096]);
 
-/* Passes every function to the sink. Also reads `<file>.dwp`, the .dwo files and the supplementary file that the input names, where they
- * exist. */
+/* Passes every function of the debug information to the sink. Also reads `<file>.dwp`, the .dwo files and the supplementary file (dwz) that
+ * the input names, where they exist. */
 enum sl_code input_read_functions(struct input *input, const struct sl_parallel *parallel,
                                   struct sl_function_sink *sink, struct sl_error *error);
 
-/* Adds a line to the notes unless it is there already. */
+/* Adds a line (printf arguments) to input->notes, unless it is there already. */
 void input_note(struct input *input, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Checks the first `most` units: adds a note for each split unit whose package or .dwo file is missing. */
+/* Checks the first `most` compilation units: adds a line to input->notes for each split unit whose DWARF package or .dwo file is
+ * missing. */
 void input_add_note_split_units(struct input *input, size_t most);
 
-/* Fills `cache`, converting the input and its companions with `jobs` threads (0 = all cores). */
+/* Sets input->cache: converts the input and its companion files to a symcache, with `jobs` threads (0 = all cores). */
 enum sl_code input_convert(struct input *input, unsigned jobs, struct sl_error *error);
 
-/* Converts only what the given addresses need (sl_symcache_convert_around) into `bytes`, which the caller frees. For files of which a
- * part can be read (input_has_parts). Every call adds the file's size to the work budget, because parts of the file are read again. */
+/* Converts only what the given addresses need (sl_symcache_convert_around) to the symcache `cache` in `bytes`, which the caller frees. Only
+ * if input_has_parts. Each call raises the work limit by the file's size, because it may read the same parts of the file again. */
 enum sl_code input_convert_around(struct input *input, const uint64_t *addresses, size_t count, unsigned jobs,
                                   struct sl_buf *bytes, struct sl_symcache *cache, struct sl_error *error);
-bool input_has_parts(const struct input *input);
+bool input_has_parts(
+    const struct input *input); /* true if the functions at some addresses can be read without all others */
 
 /* True if the converted symcache has columns. */
 bool input_has_positions(const struct input *input);
@@ -229,8 +234,8 @@ void input_list_archs(const struct sl_archive *archive, struct sl_buf *out);
 
 /* ---- bundle/bundle.c ---- */
 
-/* Packs the sources that the opened object of `path` names, if they are on this machine, into a source bundle. `*some`: at least one was
- * packed. `tell`: report on stderr what was left out. */
+/* Packs the sources that the opened object of `path` names, if they are on this machine, into a source bundle in `bytes`. `*some`: at least
+ * one was packed; otherwise there is no bundle. `tell`: report on stderr what was left out. */
 enum sl_code bundle_object_sources(const char *path, struct input *input, bool tell, struct sl_buf *bytes, bool *some,
                                    struct sl_error *error);
 
@@ -248,5 +253,6 @@ void heap_configure_for_one_job(void);
 
 /* ---- threads.c ---- */
 
-/* A sl_parallel with `jobs` threads of its own (0 = $SYMLOOM_JOBS, else usable cores); lives as long as the process. */
+/* Returns a sl_parallel with `jobs` threads of its own (0 = $SYMLOOM_JOBS, else as many as usable cores). It lives as long as the
+ * process. */
 const struct sl_parallel *threads_parallel(unsigned jobs);

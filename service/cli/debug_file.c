@@ -1,4 +1,4 @@
-/* Opening compressed files, and finding separate debug files. */
+/* Opens compressed files, and finds separate debug files. */
 #include "cli/cli.h"
 
 #include <dirent.h>
@@ -27,7 +27,7 @@ int temporary_file(void)
 bool is_zip_of_files(struct sl_bytes bytes)
 {
     struct sl_object *object;
-    struct sl_object_limits limits = {.identity = true};
+    struct sl_object_limits limits = {.identity = true}; /* read no more than the ids */
     if (sl_format_detect(bytes) != SL_FORMAT_SOURCEBUNDLE)
         return false;
     struct sl_archive archive;
@@ -38,8 +38,8 @@ bool is_zip_of_files(struct sl_bytes bytes)
     return false;
 }
 
-/* True if the bytes are a file of a known format, which must not be taken for a compressed file. sl_format_detect takes every ZIP archive for
- * a source bundle; one that is none is unpacked. */
+/* True if the bytes are a file of a known format, which must not be unpacked. sl_format_detect takes every ZIP archive for a source bundle,
+ * so is_zip_of_files finds out first whether it really is one. */
 static bool is_plain(struct sl_bytes bytes)
 {
     struct sl_symcache cache;
@@ -118,7 +118,8 @@ struct finder {
     bool refused;        /* a file of another object was found, and noted */
 };
 
-/* True if the file has the checksum of the debug link, which identifies it if there is no id (GDB manual, "Separate Debug Files"). */
+/* True if the file `bytes` has the checksum in the debug link of an object (`info`). Only for an ELF or PE object without id: with an id,
+ * that identifies the debug file (GDB manual, "Separate Debug Files"). */
 static bool has_checksum(const struct sl_object_info *info, struct sl_bytes bytes)
 {
     uLong sum = crc32(0, NULL, 0);
@@ -127,7 +128,7 @@ static bool has_checksum(const struct sl_object_info *info, struct sl_bytes byte
                                         : info->format == SL_FORMAT_PE && sl_debug_id_is_nil(&info->debug_id)))
         return false;
     for (size_t at = 0, piece; at < bytes.size; at += piece) {
-        /* crc32 takes an unsigned int */
+        /* in pieces, as crc32 takes an unsigned int */
         piece = bytes.size - at < INT_MAX ? bytes.size - at : INT_MAX;
         sum = crc32(sum, bytes.data + at, (uInt)piece);
     }
@@ -150,7 +151,7 @@ static struct sl_bytes wasm_code(struct sl_object *object)
     return (struct sl_bytes){NULL, 0};
 }
 
-/* The debug companion of a WASM module contains the same code, which identifies it if there are no ids. */
+/* True if both objects are WASM modules without ids and have the same code: then one is the debug file of the other. */
 static bool has_same_code(const struct sl_object *object, struct sl_object *other)
 {
     if (sl_object_info(object)->format != SL_FORMAT_WASM || sl_object_info(other)->format != SL_FORMAT_WASM ||
@@ -194,7 +195,8 @@ static struct sl_str get_directory(const char *path)
     return (struct sl_str){path, slash ? (size_t)(slash - path) + 1 : 0};
 }
 
-/* Adds a note why an existing file does not belong to the object. */
+/* Adds a note to f->input that says why an existing file is not the object's debug file: it cannot be read, has no debug information, or
+ * another id. */
 static void note_refused(struct finder *f, const char *path, struct sl_bytes bytes)
 {
     const struct sl_object_info *info = sl_object_info(f->object), *other;
@@ -229,7 +231,7 @@ static void note_refused(struct finder *f, const char *path, struct sl_bytes byt
     sl_object_close(object);
 }
 
-/* Opens the file if it holds the debug information of the object. */
+/* Opens the file at `path` in f->file if it has the debug information of the object; otherwise false, with a note if it exists. */
 static bool try_path(struct finder *f, const char *path)
 {
     struct debug_file *file = f->file;
@@ -244,7 +246,7 @@ static bool try_path(struct finder *f, const char *path)
 }
 
 static bool try_format(struct finder *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Tries the path that printf makes of the arguments, as try_path; false as well when it would be too long. */
+/* Calls try_path for the path that printf makes of the arguments; false also when the path would be too long. */
 static bool try_format(struct finder *f, const char *format, ...)
 {
     char path[PATH_MAX];
@@ -255,7 +257,7 @@ static bool try_format(struct finder *f, const char *format, ...)
     return length < (int)sizeof path && try_path(f, path);
 }
 
-/* Opens the DWARF file of a .dSYM bundle. */
+/* Opens the DWARF file in a .dSYM bundle in f->file; false if it is not there or belongs to another object. */
 static bool try_dsym(struct finder *f, const char *bundle)
 {
     char *file = path_is_directory(bundle) ? find_dsym_file(bundle) : NULL;
@@ -264,7 +266,7 @@ static bool try_dsym(struct finder *f, const char *bundle)
     return found;
 }
 
-/* Searches the bundles of --dsym-hint, then the bundle beside the file. */
+/* Searches the .dSYM bundles of --dsym-hint (`hint`, ends with NULL), then `<path>.dSYM`. */
 static bool find_dsym(struct finder *f, const char *path, const char *const *hint)
 {
     char beside[PATH_MAX];
@@ -282,8 +284,9 @@ bool build_id_path(const char *directory, struct sl_str id, char path[4096])
                                    id.data + 2) < 4096;
 }
 
-/* Follows .gnu_debuglink like debuggers (GDB manual, "Separate Debug Files"): searches the directories of the path and of its link
- * target, each also in .debug/, then the same places below the given directories, and these themselves. */
+/* Searches for the file that .gnu_debuglink names, where debuggers do (GDB manual, "Separate Debug Files"): in the directory of `path` and
+ * that of the file to which its symbolic links lead, each also in .debug/; then below each of `directories`, in a directory with the path
+ * of these two and in itself. A link with a slash is not followed: it could name any file. */
 static bool find_link(struct finder *f, const char *path, const char *const *directories)
 {
     struct sl_str link = sl_object_info(f->object)->debug_link;
@@ -303,7 +306,7 @@ static bool find_link(struct finder *f, const char *path, const char *const *dir
     return false;
 }
 
-/* Searches by build id, then by debug link. */
+/* Searches for the debug file of an ELF object: by build id below `directories`, then by debug link. */
 static bool find_elf(struct finder *f, const char *path, const char *const *directories)
 {
     struct sl_str id = sl_object_info(f->object)->code_id;
@@ -314,7 +317,7 @@ static bool find_elf(struct finder *f, const char *path, const char *const *dire
     return find_link(f, path, directories);
 }
 
-/* Searches the PE's directory for the PDB that it names, also as `.pd_`, compressed as in symbol stores. */
+/* Searches the PE file's directory for the PDB that it names; also for `<name>.pd_`, as symbol stores call a compressed PDB. */
 static bool find_pdb(struct finder *f, const char *path)
 {
     struct sl_str name = path_file_name(sl_object_info(f->object)->debug_file), directory = get_directory(path);
@@ -324,7 +327,7 @@ static bool find_pdb(struct finder *f, const char *path)
            try_format(f, SL_STR_FMT "%.*s_", SL_STR_ARG(directory), (int)name.size - 1, name.data);
 }
 
-/* Returns the path in the URL of a WASM module's external_debug_info. */
+/* Returns the URL of a WASM module's external_debug_info up to its query or fragment. */
 static struct sl_str external_path(const struct sl_object_info *info)
 {
     struct sl_str url = info->debug_link;
@@ -334,8 +337,8 @@ static struct sl_str external_path(const struct sl_object_info *info)
     return (struct sl_str){url.data, size};
 }
 
-/* Follows the URL of external_debug_info (tool conventions, "ExternalDWARF") without network access: a relative path from the module,
- * then its file name beside the module. */
+/* Searches for the file that external_debug_info names (WASM tool conventions, "ExternalDWARF"), without network access: if it is a
+ * relative path, below the module's directory; then, also for a URL, by its file name in that directory. */
 static bool find_external(struct finder *f, const char *path)
 {
     struct sl_str url = external_path(sl_object_info(f->object)), name = path_file_name(url);
@@ -347,7 +350,7 @@ static bool find_external(struct finder *f, const char *path)
     return name.size && try_format(f, SL_STR_FMT SL_STR_FMT, SL_STR_ARG(directory), SL_STR_ARG(name));
 }
 
-/* Adds a note with the files and directories that were searched. */
+/* Adds a note to f->input that says which debug file was searched for, and where; not if a wrong file was found, which has a note. */
 static void note_searched(struct finder *f, const char *path, const char *const *directories)
 {
     const struct sl_object_info *info = sl_object_info(f->object);

@@ -55,7 +55,8 @@ static const char *get_base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Appends the bundle's name: `app.so` -> `app.src.zip`; slice 1 of it -> `app.1.src.zip`. */
+/* Appends the bundle's name, which replaces the last extension: `app.so` -> `app.src.zip`, for slice 1 of a fat file `app.1.src.zip`. The
+ * dot of a hidden file (`.app`) begins no extension. */
 static void add_name(struct sl_buf *out, struct sl_str base, size_t slice)
 {
     size_t dot = base.size;
@@ -67,7 +68,7 @@ static void add_name(struct sl_buf *out, struct sl_str base, size_t slice)
     sl_buf_cstr(out, ".src.zip");
 }
 
-/* Returns the directory for a file's bundle: its own, or that of the .dSYM around it. */
+/* Returns the directory for a file's bundle, with its last slash: that of the file or, for a file in a .dSYM, that of the .dSYM. */
 static struct sl_str get_directory(const char *path)
 {
     const char *inside = strstr(path, ".dSYM/Contents/Resources/DWARF/");
@@ -86,8 +87,8 @@ static bool into_directory(const struct bundle_run *b, const char *output)
            (b->o->argument_count > 1 || path_is_directory(output) || sl_str_ends(sl_str(output), SL_STR("/")));
 }
 
-/* Returns the path of the bundle: beside the file, in the directory --output, or the path --output itself, where
- * objects after the first get a number before `.src.zip`. NULL when out of memory. The caller frees. */
+/* Returns the path of the bundle: beside the file, in the directory --output, or the path --output itself. Bundles of the objects of a fat
+ * file after the first (`slice` > 0) get the slice number before `.src.zip`. NULL when out of memory. The caller frees. */
 static char *result_path(const struct bundle_run *b, const char *file, size_t slice)
 {
     const char *output = option_value(b->o, "output", NULL);
@@ -96,14 +97,13 @@ static char *result_path(const struct bundle_run *b, const char *file, size_t sl
     while (whole.size > 1 && whole.data[whole.size - 1] == '/')
         whole.size--;
     name = path_file_name(whole);
-    if (output && !into_directory(b, output)) {
+    if (output && !into_directory(b, output)) { /* --output is the name of the first slice's bundle */
         directory = (struct sl_str){output, (size_t)(get_base_name(output) - output)};
         name = sl_str(get_base_name(output));
         if (!slice)
             sl_buf_cstr(&path, output);
         else if (sl_str_ends(name, SL_STR(".src.zip")))
-            /* add_name replaces the `.src` that is left */
-            name.size -= 4;
+            name.size -= 4; /* `.zip`: add_name then replaces `.src`, so that `.src.zip` does not occur twice */
     } else if (output) {
         directory = (struct sl_str){NULL, 0};
         sl_buf_printf(&path, "%s/", output);
@@ -121,14 +121,14 @@ static char *result_path(const struct bundle_run *b, const char *file, size_t sl
 
 /* ---- results ---- */
 
-/* Writes a file; returns a status. */
+/* Writes a file of results; returns the exit status: 1 after a report. */
 static int bundle_publish(const char *path, struct sl_bytes bytes)
 {
     struct sl_error error;
     return output_file_put(path, bytes, &error) == SL_OK ? 0 : report_error(1, error.message, NULL);
 }
 
-/* Writes a JSON element about an object. */
+/* Adds an object to the array that --json prints: the bundle that was written for it (null: none), packed and skipped files. */
 static void report_object(struct bundle_run *b, const char *input, const char *output, const struct bundle_packing *p,
                           const struct sl_object_info *info)
 {
@@ -153,7 +153,7 @@ static void report_object(struct bundle_run *b, const char *input, const char *o
     sl_json_end_object(&b->w);
 }
 
-/* Lists what was packed, or the bundle. */
+/* Adds to the output: with --list the sources that would be packed, otherwise the path of the bundle (NULL: none was written). */
 static void print_object(struct bundle_run *b, const char *input, const char *output, const struct bundle_packing *p)
 {
     for (size_t i = 0; b->list && i < p->packed_count; i++) {
@@ -183,7 +183,7 @@ static enum sl_code bundle_finish(struct sl_bundle_writer *writer, const char *p
 
 /* ---- one object ---- */
 
-/* Writes the mapping of --il2cpp-mapping. */
+/* Writes the file of --il2cpp-mapping, unless it would have no lines; nothing without this option or with --list. */
 static int write_mapping(struct bundle_run *b, struct bundle_packing *p, const struct source_paths *paths,
                          const struct sl_debug_id *id)
 {
@@ -196,7 +196,7 @@ static int write_mapping(struct bundle_run *b, struct bundle_packing *p, const s
     return status;
 }
 
-/* True if no other object's bundle has been written to this path; reserves it. */
+/* Reserves the path for a bundle. False if another object's bundle has been written to it, or memory is out. */
 static bool is_free(struct bundle_run *b, const char *output)
 {
     char *copy = sl_arena_strndup(&b->arena, output, strlen(output));
@@ -233,7 +233,7 @@ static int write_bundle(struct bundle_run *b, const char *path, struct input *in
     return status;
 }
 
-/* Packs the sources of one object. `slice`: its index in the file. */
+/* Packs the sources of one object. `slice`: its index in a fat file, else 0. Returns the exit status. */
 static int bundle_object(struct bundle_run *b, const char *path, struct input *input, size_t slice)
 {
     struct source_paths paths;
@@ -265,7 +265,8 @@ static int bundle_object(struct bundle_run *b, const char *path, struct input *i
     return status;
 }
 
-/* Reports skipped files that matter: precompiled headers, embedded and oversized sources. */
+/* Reports a skipped source if its reason matters to the user: precompiled headers, embedded and oversized sources. Files that are merely
+ * not on this machine are usual. */
 static void print_skipped(const struct bundle_packing *p, const struct skipped *skipped)
 {
     static const char *const sentences[][2] = {{"precompiled header", "Skipping precompiled header: "},
@@ -312,7 +313,7 @@ static bool is_wanted(const struct bundle_run *b, const struct sl_object_info *i
            (info->code_id.size && sl_str_equal_nocase(info->code_id, sl_str(id)));
 }
 
-/* Packs the sources of each object in a file. */
+/* Packs the sources of each object in a file that --arch and --id select, up to the first failure. Returns the exit status. */
 static int bundle_file(struct bundle_run *b, const char *path)
 {
     struct input input;
@@ -339,8 +340,8 @@ static int bundle_file(struct bundle_run *b, const char *path)
 
 /* ---- the command ---- */
 
-/* Packs the sources of all files of the command line, up to the first failure; returns the exit status. With --json, the list is printed
- * only after success, so that no incomplete JSON is. STATUS_NOTHING when no object matched. */
+/* Packs the sources of all files of the command line, up to the first failure; returns the exit status. With --json, prints the list only
+ * after success, as it would be incomplete. STATUS_NOTHING when --arch and --id match no object. */
 static int bundle_all(struct bundle_run *b)
 {
     const char *output = option_value(b->o, "output", NULL);
@@ -368,7 +369,8 @@ static int bundle_all(struct bundle_run *b)
     return status;
 }
 
-/* Packs the sources of a JVM project. */
+/* Packs the sources of a JVM project into one bundle: the file --output or, in the directory --output (default: the current one), the file
+ * `<debug id>.zip`. Returns the exit status. */
 static int bundle_project(struct bundle_run *b, const char *directory)
 {
     const char *id = option_value(b->o, "debug-id", NULL), *output = option_value(b->o, "output", NULL);
@@ -403,7 +405,7 @@ static int bundle_project(struct bundle_run *b, const char *directory)
     return status;
 }
 
-/* Reads the FROM=TO of --root. */
+/* Reads the FROM=TO values of --root into b->roots. False after a report, or when out of memory. */
 static bool read_roots(struct bundle_run *b)
 {
     const char *const *values = option_values(b->o, "root", &b->root_count);
@@ -419,7 +421,7 @@ static bool read_roots(struct bundle_run *b)
     return b->roots != NULL;
 }
 
-/* Parses a size; also accepts `1K` for `1KiB`. */
+/* Parses a size such as `10 MiB`; also accepts `1K` for `1KiB`. False if it is invalid. */
 static bool read_size(const char *text, uint64_t *bytes)
 {
     char whole[32];
@@ -439,7 +441,7 @@ static int bundle_run(const struct options *o)
     b.arch = arch ? sl_arch_parse(sl_str(arch)) : SL_ARCH_UNKNOWN;
     b.has_id = id && sl_debug_id_parse(sl_str(id), &b.id);
     int status = 2;
-    if (!o->argument_count == !jvm)
+    if (!o->argument_count == !jvm) /* both or none of FILE and --jvm */
         report_error(2, jvm ? "--jvm cannot be combined with FILE arguments" : "no file given", NULL);
     else if (arch && b.arch == SL_ARCH_UNKNOWN)
         report_error(2, "unknown architecture", arch);

@@ -1,4 +1,4 @@
-/* `symloom bundle`: which sources an object names (files.c), packing them (pack.c), the sources of JVM projects (jvm.c). */
+/* `symloom bundle`: lists the sources that an object names (files.c), packs them (pack.c), and packs sources of JVM projects (jvm.c). */
 #pragma once
 
 #include "base/map.h"
@@ -42,7 +42,7 @@ struct bundle_packing {
     /* results */
     struct sl_bundle_writer *writer; /* NULL: only count */
     struct sl_arena arena;
-    struct sl_map seen;    /* paths packed or skipped already */
+    struct sl_map seen;    /* paths that were packed or skipped already, so that no C# file is packed twice */
     struct sl_str *packed; /* paths of the packed files, in order */
     size_t packed_count, packed_capacity;
     struct skipped {
@@ -54,19 +54,22 @@ struct bundle_packing {
     bool failed;           /* out of memory */
 };
 
+/* Reads the sources with these paths and adds them to p->writer; with p->il2cpp also the C# files that they refer to. Records each path in
+ * p->packed or p->skipped; sets p->failed when out of memory. */
 void pack_sources(struct bundle_packing *p, const struct source_paths *paths);
 void packing_free(struct bundle_packing *p);
 
 /* Reads the regular file `path` into `out`, which is emptied first. NULL, or the reason why it cannot be read (a constant). */
 const char *read_source(const char *path, uint64_t max_size, struct sl_buf *out);
 
-/* Writes the il2cpp line mapping of the sources (source/il2cpp.h) as JSON: false when it is empty. */
+/* Writes the il2cpp line mapping of the sources (source/il2cpp.h) as JSON: the C# line of each line of generated C++. `id` is the program's
+ * debug id. False if no source refers to C# lines. */
 bool pack_line_mapping(struct bundle_packing *p, const struct source_paths *paths, const struct sl_debug_id *id,
                        struct sl_buf *json);
 
 /* ---- jvm.c ---- */
 
-/* Packs the sources of a project under the URLs that JVM stack traces have; `exclude`: globs of paths below `directory`. 0, or the exit
- * status after a report. */
+/* Packs the sources of a project under URLs that follow from the package and file name of a JVM stack frame (`~/com/example/Main.jvm`).
+ * `exclude`: globs of paths below `directory`. `*count`: number of packed files. 0, or the exit status after a report. */
 int bundle_jvm(const char *directory, const char *const *exclude, size_t exclude_count, uint64_t max_size, bool verbose,
                struct sl_bundle_writer *writer, size_t *count);

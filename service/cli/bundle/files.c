@@ -34,7 +34,7 @@ static struct source_path *bundle_files_add(struct source_paths *paths, struct s
     return known;
 }
 
-/* Adds the full path of a file of the debug information. */
+/* Adds the full path of a file of the debug information, and returns its entry; NULL for an unusable path, or out of memory. */
 static struct source_path *bundle_files_add_file(struct bundle_collector *c, const struct sl_file *file)
 {
     sl_buf_clear(&c->path);
@@ -43,7 +43,7 @@ static struct source_path *bundle_files_add_file(struct bundle_collector *c, con
     return bundle_files_add(c->paths, sl_buf_view(&c->path));
 }
 
-/* Adds the files of a batch of functions; the functions themselves are not needed. */
+/* Receives a batch of functions with the files that they refer to; adds these files. The functions themselves are not needed. */
 static enum sl_code bundle_files_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                                          struct sl_error *error)
 {
@@ -65,7 +65,8 @@ static bool add_text(void *arg, const struct sl_file *file, struct sl_bytes text
 
 /* ---- Portable PDB ---- */
 
-/* Adds the documents of a Portable PDB, and the texts embedded in it. Damaged ones are skipped. */
+/* Adds the paths of all documents of a Portable PDB, and the source texts embedded in it. Documents and texts that are damaged are skipped,
+ * as is a Portable PDB that cannot be opened. */
 static void bundle_files_read_documents(struct source_paths *paths, struct sl_bytes file)
 {
     struct sl_ppdb *ppdb;
@@ -89,7 +90,8 @@ static void bundle_files_read_documents(struct source_paths *paths, struct sl_by
             continue;
         struct source_path *path = bundle_files_add(paths, sl_buf_view(&name));
         if (path)
-            path->text = text.data ? text : (struct sl_bytes){(const uint8_t *)"", 0};
+            path->text =
+                text.data ? text : (struct sl_bytes){(const uint8_t *)"", 0}; /* NULL would mean: not embedded */
     }
     sl_buf_free(&name);
 }
@@ -104,7 +106,7 @@ static int by_path(const void *left, const void *right)
 /* Lists the paths in their order, so that the same object always gives the same bundle. */
 static void sort(struct source_paths *paths)
 {
-    paths->items = SL_ARENA_ARRAY(&paths->arena, struct source_path, paths->known.count + 1);
+    paths->items = SL_ARENA_ARRAY(&paths->arena, struct source_path, paths->known.count + 1); /* + 1: never 0 items */
     paths->failed |= !paths->items;
     for (struct sl_map_entry *e = NULL; !paths->failed && (e = sl_map_next(&paths->known, e));)
         paths->items[paths->count++] = *(struct source_path *)e->value;
@@ -118,7 +120,7 @@ enum sl_code source_paths_read(struct input *input, struct source_paths *paths, 
     struct bundle_collector c = {.sink = {.consume = bundle_files_consume}, .paths = paths};
     struct sl_bytes ppdb;
     enum sl_code code = input_read_functions(input, threads_parallel(0), &c.sink, error);
-    if (code == SL_NOT_FOUND)
+    if (code == SL_NOT_FOUND) /* no debug information: it names no sources */
         code = SL_OK;
     sl_dwarf_sources(input_debug(input), add_text, &c);
     if (sl_object_info(input->object)->format == SL_FORMAT_PORTABLEPDB)

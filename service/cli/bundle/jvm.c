@@ -1,4 +1,4 @@
-/* `symloom bundle --jvm`: the sources of a project, under the URLs that JVM stack traces refer to:
+/* `symloom bundle --jvm`: packs the sources of a project under URLs that follow from the package and file name of a stack frame:
  *
  *     app/src/main/java/io/x/Foo.java ──▶ ~/io/x/Foo.jvm */
 #include "cli/bundle/bundle.h"
@@ -19,7 +19,7 @@ static const char *const languages[] = {"java", "kotlin", "scala", "groovy", "cl
 static const char *const output_directories[] = {"build", "out", "target", "bin"};
 
 struct bundle_rule {          /* a line of a .gitignore file, or an --exclude */
-    struct bundle_rule *next; /* the rules before it, which have lower precedence */
+    struct bundle_rule *next; /* the rule read before it, which has lower precedence */
     const char *pattern;      /* relative to the rule's directory */
     size_t directory;         /* length of the rule's directory in paths, including its slash */
     bool negated, directories_only, anchored;
@@ -43,7 +43,8 @@ static bool is_one_of(struct sl_str name, const char *const *names, size_t count
     return false;
 }
 
-/* Matches component by component; `**` matches any number of components. */
+/* True if the pattern matches the whole path. Compares both name by name, between slashes; `**` matches any number of names. Names and
+ * patterns that are too long do not match. */
 static bool matches(const char *pattern, const char *path, unsigned depth)
 {
     char part[MAX_PATTERN], name[256];
@@ -63,7 +64,8 @@ static bool matches(const char *pattern, const char *path, unsigned depth)
     return last || ends ? last && ends : matches(pattern + size + 1, path + length + 1, depth + 1);
 }
 
-/* True if .gitignore rules exclude the path. The last rule that matches decides. */
+/* True if the rules exclude the path. Of the rules that match, the one read last decides: the first in the list. A rule whose pattern has
+ * no slash (not `anchored`) is compared with the file name alone. */
 static bool is_ignored(const struct bundle_rule *rules, const char *path, bool directory)
 {
     for (const struct bundle_rule *r = rules; r; r = r->next) {
@@ -76,7 +78,8 @@ static bool is_ignored(const struct bundle_rule *rules, const char *path, bool d
     return false;
 }
 
-/* Adds the rule of a line; none for blank lines and comments. */
+/* Adds the rule of a line of a .gitignore file in the directory whose path has `directory` bytes. Ignores blank lines, comments, and lines
+ * for which there is no memory. */
 static void add_rule(struct jvm_source_walk *w, struct bundle_rule **rules, struct sl_str line, size_t directory)
 {
     struct bundle_rule rule = {.next = *rules, .directory = directory};
@@ -104,7 +107,7 @@ static void add_rule(struct jvm_source_walk *w, struct bundle_rule **rules, stru
     *rules = copy;
 }
 
-/* Adds the rules of a directory's .gitignore. */
+/* Adds the rules of a directory's .gitignore, if there is one. `directory` is relative to w->top; it is empty or ends with a slash. */
 static void read_rules(struct jvm_source_walk *w, struct bundle_rule **rules, const char *directory)
 {
     struct sl_buf text = {0};
@@ -119,7 +122,7 @@ static void read_rules(struct jvm_source_walk *w, struct bundle_rule **rules, co
 
 /* ---- paths ---- */
 
-/* Returns the part of the path after `src/<set>/<language>/`; NULL if there is no such part. */
+/* Returns the part of the path after a source root, `src/<source set>/<language>/` (Gradle and Maven layout); NULL if it has none. */
 static const char *behind_source_root(const char *path)
 {
     for (const char *at = path; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL) {
@@ -152,7 +155,7 @@ static bool is_source(struct sl_str name)
     return false;
 }
 
-/* Adds a source to the list. */
+/* Adds the path of a source to the list; sets w->failed when out of memory. */
 static void add_path(struct jvm_source_walk *w, const char *path)
 {
     char *copy = sl_arena_strndup(&w->arena, path, strlen(path));
@@ -167,12 +170,13 @@ static void add_path(struct jvm_source_walk *w, const char *path)
         w->paths[w->count++] = sl_str(copy);
 }
 
-/* Walks a directory below `top`. `directory` is empty or ends with a slash. */
+/* Lists the sources in a directory and below. `directory` is relative to w->top; it is empty or ends with a slash. `outer`: the rules of
+ * the directories around it. Directories that cannot be read and paths that are too long are skipped. */
 static void bundle_jvm_walk(struct jvm_source_walk *w, const char *directory, const struct bundle_rule *outer,
                             unsigned depth)
 {
     char path[4096];
-    struct bundle_rule *rules = (struct bundle_rule *)outer;
+    struct bundle_rule *rules = (struct bundle_rule *)outer; /* not changed: read_rules puts new rules before it */
     struct dirent *entry;
     DIR *dir = snprintf(path, sizeof path, "%s/%s", w->top, directory) < (int)sizeof path ? opendir(path) : NULL;
     read_rules(w, &rules, directory);
@@ -199,8 +203,8 @@ static void bundle_jvm_walk(struct jvm_source_walk *w, const char *directory, co
 
 /* ---- packing ---- */
 
-/* Returns the URL of a source: the path below its source root, with the suffix .jvm. Stack traces name packages, but neither
- * the source root nor the language. */
+/* Returns the URL of a source, `~/` and its path below the source root (or below w->top without one) with the extension .jvm: a stack frame
+ * tells the package, but neither the source root nor the language. Sets w->failed when out of memory. */
 static struct sl_str make_url(struct jvm_source_walk *w, struct sl_str path)
 {
     const char *rest = behind_source_root(path.data);
@@ -215,7 +219,8 @@ static struct sl_str make_url(struct jvm_source_walk *w, struct sl_str path)
     return copy;
 }
 
-/* Adds the sources to the bundle. If two have the same URL, the first in the order of paths stays. */
+/* Adds the listed sources to the bundle, and counts them in `*count`. If two have the same URL, the first by path is packed. Sources that
+ * cannot be read are left out; `verbose`: with a note. */
 static void bundle_jvm_pack(struct jvm_source_walk *w, uint64_t max_size, bool verbose, struct sl_bundle_writer *writer,
                             size_t *count)
 {

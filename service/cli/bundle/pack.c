@@ -36,7 +36,8 @@ const char *read_source(const char *path, uint64_t max_size, struct sl_buf *out)
 
 /* ---- lists ---- */
 
-/* Grows the list so that it has room for one more item; sets `p->failed` when out of memory. */
+/* Makes room for one more item in a list; `array` points to the list's pointer to its items. False, with p->failed set, when out of
+ * memory. */
 static bool grow_list(struct bundle_packing *p, void *array, size_t *capacity, size_t count, size_t size)
 {
     void **items = array;
@@ -62,7 +63,7 @@ static void skip(struct bundle_packing *p, struct sl_str path, const char *reaso
         p->skipped[p->skipped_count++] = (struct skipped){path, reason};
 }
 
-/* Packs a source; not one that is not UTF-8, which a bundle cannot store. */
+/* Adds a source text to the bundle, and its path to the list of packed ones. Skips a text that is not UTF-8: a bundle cannot store it. */
 static void bundle_pack_pack(struct bundle_packing *p, struct sl_str path, struct sl_bytes text)
 {
     struct sl_str as_text = {(const char *)text.data, text.size};
@@ -78,7 +79,8 @@ static void bundle_pack_pack(struct bundle_packing *p, struct sl_str path, struc
 
 /* ---- local paths ---- */
 
-/* Returns the path of the source on this machine, after the first rule of --root that matches. */
+/* Returns the path of the source on this machine: the first rule of --root that matches replaces its beginning. In the rest of a Windows
+ * path, backslashes become slashes. NULL when out of memory. */
 static const char *local_path(struct bundle_packing *p, struct sl_str path)
 {
     for (size_t i = 0; i < p->root_count; i++) {
@@ -100,14 +102,14 @@ static const char *local_path(struct bundle_packing *p, struct sl_str path)
     return sl_arena_strndup(&p->arena, path.data, path.size);
 }
 
-/* Reads a source into the scratch buffer. NULL, or the reason why it cannot be read. */
+/* Reads a source from this machine into p->scratch. NULL, or the reason why it cannot be read. */
 static const char *read_path(struct bundle_packing *p, struct sl_str path)
 {
     const char *local = local_path(p, path);
     return local ? read_source(local, p->max_size, &p->scratch) : "out of memory";
 }
 
-/* Returns why a file with this name cannot be packed; NULL if it can. `<built-in>` and the like are no files. */
+/* Returns why a file of this name is not packed; NULL if it is. Compilers use names such as `<built-in>` where there is no file. */
 static const char *reason_of_name(struct sl_str path)
 {
     if (sl_str_starts(path, SL_STR("<")) && sl_str_ends(path, SL_STR(">")))
@@ -115,7 +117,8 @@ static const char *reason_of_name(struct sl_str path)
     return sl_str_ends(path, SL_STR(".pch")) ? "precompiled header" : NULL;
 }
 
-/* Packs one source: its embedded text if that is asked for, otherwise the file on this machine. */
+/* Packs one source: its embedded text with --embedded, else the file on this machine. Without --embedded a source that the debug file
+ * embeds is skipped: readers of the debug file have it already. */
 static void pack_path(struct bundle_packing *p, const struct source_path *source)
 {
     const char *reason = reason_of_name(source->path);
@@ -133,13 +136,13 @@ static void pack_path(struct bundle_packing *p, const struct source_path *source
 
 /* ---- C# sources of il2cpp's generated C++ ---- */
 
-/* True if the path was not seen before; notes it. */
+/* Adds the path to p->seen; true if it was not there before. Sets p->failed when out of memory. */
 static bool is_new(struct bundle_packing *p, struct sl_str path)
 {
     bool made = false;
     void **slot = sl_map_find_or_add(&p->seen, path, &made);
     if (slot)
-        *slot = p;
+        *slot = p; /* any value: only the keys matter */
     else
         p->failed = true;
     return slot && made;
@@ -151,7 +154,7 @@ struct csharp {
     size_t count, capacity;
 };
 
-/* Lists the C# files that the comments of generated C++ name. */
+/* Adds to the list the C# files that il2cpp's comments in generated C++ (`text`) name, each once. */
 static void note_marks(struct csharp *c, struct sl_str text)
 {
     struct sl_str line, file;
@@ -171,12 +174,12 @@ static int by_path(const void *left, const void *right)
     return sl_str_compare(((const struct source_path *)left)->path, ((const struct source_path *)right)->path);
 }
 
-/* Packs the C# files that the sources refer to, in the order of their paths. */
+/* Packs the C# files that generated C++ sources refer to, in the order of their paths. */
 static void pack_csharp(struct bundle_packing *p, const struct source_paths *paths)
 {
     struct csharp c = {.p = p};
     for (size_t i = 0; i < paths->count; i++)
-        is_new(p, paths->items[i].path);
+        is_new(p, paths->items[i].path); /* marks it as seen: pack_sources has packed or skipped it */
     for (size_t i = 0; i < paths->count && !p->failed; i++)
         if (!reason_of_name(paths->items[i].path) && !read_path(p, paths->items[i].path))
             note_marks(&c, sl_buf_view(&p->scratch));
@@ -232,7 +235,7 @@ static int by_file_and_line(const void *left, const void *right)
     return order ? order : (a->line > b->line) - (a->line < b->line);
 }
 
-/* Writes the lines of one C++ file. */
+/* Writes the member of one C++ file: an object that maps each of its C# files to {"C++ line": C# line, ...}. */
 static void write_marks(struct sl_json_writer *w, struct sl_str path, struct il2cpp_lines *m)
 {
     qsort(m->items, m->count, sizeof *m->items, by_file_and_line);
@@ -253,7 +256,7 @@ static void write_marks(struct sl_json_writer *w, struct sl_str path, struct il2
     sl_json_end_object(w);
 }
 
-/* Begins the member that names the program by its debug id, and the object in it. */
+/* Writes the member that names the program by its debug id: "__debug-id__": {"<id>": {}}. */
 static void write_id(struct sl_json_writer *w, const struct sl_debug_id *id)
 {
     char text[SL_DEBUG_ID_TEXT];

@@ -28,13 +28,13 @@ struct config_check {
 
 /* ---- checks ---- */
 
-/* Returns the name of a configuration in messages; "defaults" if there is no file. */
+/* Returns the name of a configuration for messages: its path, or "defaults" if it has no file. */
 static const char *shown_path(const struct checked_config *file)
 {
     return file->path ? file->path : "defaults";
 }
 
-/* Checks that each entry of `symbols` is a directory or URL. */
+/* Checks that each item of the key `symbols` is a directory or URL, and makes the list of sources from them. */
 static void check_symbols(struct checked_config *file)
 {
     struct value at = config_position(file->config, "symbols");
@@ -52,6 +52,7 @@ static void check_file(const struct config_check *c, struct checked_config *file
     enum sl_code code = c->user && file->path
                             ? locator_read_config(file->path, &file->config, &file->problems, &file->error)
                             : config_load(file->path, &file->config, &file->problems, &file->error);
+    /* server_override: options such as --cache-dir replace values of the file; it fails only when out of memory */
     if (code == SL_OK && !c->user && server_override(c->o, file->config) != 0)
         sl_fail(&file->error, SL_BUSY, "out of memory");
     else if (code == SL_OK && c->user)
@@ -62,7 +63,7 @@ static void check_file(const struct config_check *c, struct checked_config *file
         config_check_isolation(file->config, server_verbosity(c->o), &file->problems);
 }
 
-/* Checks the connections of files without errors; the others may lack the addresses. */
+/* Checks that the servers in each configuration without errors answer. One with errors is left out: addresses may be missing in it. */
 static void check_connections(struct config_check *c)
 {
     struct connect_target targets[MAX_FILES];
@@ -97,20 +98,20 @@ static void find_files(struct config_check *c, const char *given)
 
 /* ---- output ---- */
 
-/* Returns the level in JSON. */
+/* Returns the severity of a problem as the JSON output names it. */
 static const char *problem_level(const struct value_problem *problem)
 {
     return problem->info ? "info" : problem->warning ? "warning" : "error";
 }
 
-/* Writes the line or the column of a problem. */
+/* Writes the line or column of a problem; 0 means that it has none. */
 static void put_number_or_null(struct sl_json_writer *w, const char *key, uint32_t number)
 {
     sl_json_put_key(w, key);
     if (number)
         sl_json_put_u64(w, number);
     else
-        sl_json_put_null(w); /* the problem has no line */
+        sl_json_put_null(w);
 }
 
 /* Writes the problems of a file as objects of the JSON array. */
@@ -129,7 +130,8 @@ static void put_problems(const struct checked_config *file, struct sl_json_write
     }
 }
 
-/* Prints the problems. If a file is unreadable, the caller reports that, and there is no JSON array. */
+/* Prints the problems of all files as text, or with --json as one array. `unreadable`: a file could not be read, which the caller reports;
+ * then there is no JSON. `found`: there are errors or warnings; without them the text ends with "configuration OK". */
 static void print_problems(const struct config_check *c, bool unreadable, bool found)
 {
     struct sl_buf text = {0};
@@ -170,6 +172,7 @@ int config_check(const struct options *o, const char *path)
     progress_end(&progress);
     for (size_t i = 0; i < c.count; i++) {
         const struct checked_config *file = &c.files[i];
+        /* an error without a problem in the file: it could not be read, or memory is out */
         unreadable = unreadable || (file->error.code != SL_OK && !file->problems.errors);
         errors = errors || file->error.code != SL_OK || file->problems.errors;
         warnings = warnings || value_warnings(&file->problems);

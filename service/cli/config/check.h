@@ -1,4 +1,4 @@
-/* `symloom config check`: declarations that its files share. */
+/* `symloom config check`: checks of the configuration (check.c), the machine (machine.c) and the servers (connect.c). */
 #pragma once
 
 #include "cli/options.h"
@@ -13,12 +13,12 @@ int config_check(const struct options *o, const char *path);
  * Checks the machine against a configuration: missing files and the like, with which `run` would fail or serve nothing, and which the
  * configuration file alone does not show. */
 
-/* Adds errors for what keeps `run` from starting (it calls this too), warnings for other things that do not exist. Leaves nothing
- * behind: a writability test creates a file and removes it. */
+/* Adds an error for what would keep `symloom run` from starting (which calls this function, too), a warning for other things that do not
+ * exist. To test whether a directory is writable, it creates a file and removes it again. */
 void config_check_machine(const struct config *config, struct value_problems *problems);
 
-/* Adds a warning if nothing confines the workers that read files (conversion.isolation); if `tells_all`, else an info that says what does.
- * Starts a worker. Call it while the process has one thread. */
+/* Starts a worker process (conversion.isolation), which reads files of others. Adds a warning if nothing confines it (as seccomp does);
+ * otherwise, if `tells_all`, an info that says what does. Call it while the process has one thread. */
 void config_check_isolation(const struct config *config, bool tells_all, struct value_problems *problems);
 
 /* ---- connect.c ----
@@ -26,7 +26,7 @@ void config_check_isolation(const struct config *config, bool tells_all, struct 
  * Checks that the servers of a configuration answer: its sources, the shared cache and the upload store each get one request without
  * side effects. */
 
-struct connect_target {
+struct connect_target {           /* a configuration whose servers are checked */
     const struct config *config;  /* must have no errors */
     const struct source *symbols; /* the sources of its `symbols`, for user commands */
     size_t symbol_count;
@@ -34,6 +34,7 @@ struct connect_target {
 };
 
 /* Adds to each target's problems: an info for a server that answers, a warning for one that refuses, an error for one that does not
- * answer. `level`: the log level, NULL for none. Directories are left to config_check_machine. Call it once in a process, which must
- * have no loop; downloads use the settings of the first configuration. */
+ * answer. `level`: level of the log messages that are printed, NULL for none. Sources that are directories are not checked:
+ * config_check_machine does that. Call it once in a process, which must have no loop (it runs one of its own); downloads use the settings
+ * of the first configuration. */
 void config_check_connections(const struct connect_target *targets, size_t count, const char *level);

@@ -42,7 +42,7 @@ static void put_value(const struct value *value, struct sl_json_writer *w)
     }
 }
 
-/* Converts the YAML text to one JSON object, without the comments about origins. */
+/* Converts the YAML text of config_dump to one JSON object, without its comments ("default", "<file>:<line>"). False when out of memory. */
 static bool yaml_as_json(struct sl_buf *text)
 {
     struct sl_arena arena = {0};
@@ -85,7 +85,7 @@ static bool put_metrics(struct sl_buf *out)
     return !out->failed;
 }
 
-/* Prints one of the references; returns the exit status. */
+/* Prints the table of all configuration keys or metrics, which `put` writes. Returns the exit status. */
 static int config_reference(bool (*put)(struct sl_buf *out))
 {
     struct sl_buf text = {0};
@@ -96,7 +96,7 @@ static int config_reference(bool (*put)(struct sl_buf *out))
     return status;
 }
 
-/* The command: runs the verb of the first argument. Only `check` takes another argument, the file. */
+/* The command: does what the first argument says: check, show, table or metrics. Only `check` takes another argument, the file. */
 static int config_run(const struct options *o)
 {
     const char *verb = o->argument_count ? o->arguments[0] : "";

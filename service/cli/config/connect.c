@@ -16,9 +16,9 @@
 #include "store/store.h"
 
 struct connect_check {
-    const char *key; /* in the arena, like `where` */
-    struct value at;
-    const char *where; /* for messages; contains no secrets */
+    const char *key;   /* configuration key; in the arena of struct connect_checks */
+    struct value at;   /* where the key is in the file */
+    const char *where; /* URL or bucket, for messages, without secrets; in the same arena */
     void (*ask)(struct connect_check *check) SL_SUSPENDS;
     const struct source *source; /* for check_source */
     const struct connect_target *target;
@@ -40,8 +40,8 @@ static const char *connect_text(struct sl_arena *arena, struct sl_str text)
     return copy ? copy : "";
 }
 
-/* Adds a check of a server. all->items has room for max_checks() checks, which are all that are added; a further one would be refused: NULL,
- * and all->failed. */
+/* Adds the check of the server that configuration key `key` names, and which messages call `where`. all->items has room for max_checks()
+ * checks, which suffices; a further one would be refused: NULL, and all->failed is set. */
 static struct connect_check *add_check(struct connect_checks *all, const struct connect_target *target, const char *key,
                                        struct sl_str where)
 {
@@ -71,9 +71,9 @@ static const struct object_id absent_id = {
     .has_debug_id = true,
 };
 
-/* Sends one request, for what the source certainly lacks: "not found" shows that it works. A symstore with an index (000Admin) is asked for
- * the number of its last transaction, as only the index is asked whether the store has a file; Sentry is asked for a list of files, other
- * sources for one file. */
+/* Sends the source one request without retries, usually for a made-up file: "not found" shows that it works. A symstore with an index
+ * (000Admin) is asked for the number of its last transaction instead, as symloom looks files up in the index only; Sentry for a list of
+ * files. A source whose layout has no path for the made-up file is not asked. */
 static void check_source(struct connect_check *q)
 {
     enum file_type types[FILE_TYPES];
@@ -100,7 +100,8 @@ static void check_source(struct connect_check *q)
     sl_close(fd);
 }
 
-/* Adds the check of a source, unless that is a directory, which needs no connection. */
+/* Adds the check of a source, unless that is a directory, which needs no connection. `at`: where the source is in the configuration file;
+ * NULL: where `key` is. */
 static void add_source(struct connect_checks *all, const struct connect_target *target, const struct source *source,
                        const char *key, const struct value *at)
 {
@@ -118,8 +119,8 @@ static void add_source(struct connect_checks *all, const struct connect_target *
         q->at = *at;
 }
 
-/* Adds a check for each remote source of a configuration: its sources, those of the Mozilla API that are not among them, and the symbol
- * servers of the command line. */
+/* Adds a check for each source of a configuration: its `sources`, those of the Mozilla API that are not among them, and for user commands
+ * the items of `symbols`. */
 static void check_sources(struct connect_checks *all, const struct connect_target *target)
 {
     const struct config *config = target->config;
@@ -142,8 +143,8 @@ static void check_sources(struct connect_checks *all, const struct connect_targe
 
 /* ---- shared cache and stores ---- */
 
-/* Connects to Redis with the configured options and sends PING. q->code tells the result. Closing the connection needs its fibers to end
- * first, hence a group of its own. */
+/* Connects to Redis with the configured options and sends PING; q->code is the result. The connection's fibers are in a group of their own,
+ * because they must be cancelled and ended before redis_close. */
 static void check_redis(struct connect_check *q)
 {
     struct redis_options options;
@@ -175,7 +176,7 @@ static void check_bucket(struct connect_check *q)
     q->code = cache_check_bucket(q->target->config, &q->error);
 }
 
-/* Asks the store of Mozilla's uploads for a file that does not exist. */
+/* Asks the store of the Mozilla API's uploads for a file that does not exist. */
 static void check_store(struct connect_check *q)
 {
     struct store_meta meta;
@@ -185,7 +186,7 @@ static void check_store(struct connect_check *q)
     store_close();
 }
 
-/* Lists a prefix of a bucket that has uploads. */
+/* Checks a bucket with uploads by listing the names with this prefix, which the service itself does. */
 static void check_listing(struct connect_check *q, const struct bucket_config *bucket, struct sl_str prefix)
 {
     const char *key;
@@ -210,18 +211,19 @@ static void check_debug_files(struct connect_check *q)
     check_listing(q, &q->target->config->uploads_store.bucket, SL_STR("uploads/sha1/00/"));
 }
 
-/* Adds the check of a back end. What is shown of its address contains no user and no password. */
+/* Adds the check `ask` of a Redis or bucket. `where`: its URL or name, of which messages show neither user nor password. */
 static void add_shared(struct connect_checks *all, const struct connect_target *target, const char *key,
                        const char *where, void (*ask)(struct connect_check *check))
 {
     const char *shown = strstr(where, "://") ? fetch_public_url(&all->arena, where) : where;
-    const char *at = strrchr(where, '@'); /* schemes other than HTTP */
+    const char *at =
+        strrchr(where, '@'); /* end of "user:password@" in a URL that is not HTTP: fetch_public_url returns NULL */
     struct connect_check *q = add_check(all, target, key, sl_str(shown ? shown : at ? at + 1 : where));
     if (q)
         q->ask = ask;
 }
 
-/* Adds the check of a bucket, if one is configured. */
+/* Adds the check `ask` of the bucket of a configuration section, if one is configured there. */
 static void add_bucket(struct connect_checks *all, const struct connect_target *target, const char *section,
                        const struct bucket_config *bucket, void (*ask)(struct connect_check *check))
 {
@@ -268,7 +270,8 @@ static void check_all(void *arg)
     fiber_group_wait(&group);
 }
 
-/* Any answer proves the connection; so "not found" and a malformed file are good. */
+/* Adds the result of a check to the problems of its configuration. Any answer proves that the server works, so "not found" and a malformed
+ * file are good; a refusal is a warning, no answer an error. */
 static void report_answer(const struct connect_check *q)
 {
     struct value_problems *problems = q->target->problems;

@@ -37,7 +37,8 @@ static void cut_last(char *path)
         memcpy(path, ".", 2);
 }
 
-/* Tests whether files can be created in the directory, or if it is missing, in its nearest existing parent. Returns 0 or errno. */
+/* Tests whether files can be created in the directory or, if it does not exist, in its nearest existing parent, where it would be made.
+ * Returns 0 or errno. */
 static int try_directory(const char *path)
 {
     char at[PATH_BYTES], probe[PATH_BYTES + 32];
@@ -73,6 +74,7 @@ static int try_file(const char *path)
 
 /* ---- keys ---- */
 
+/* Adds an error for a file or directory that `key` names and that cannot be written; `reason` is the errno, 0: it can be written. */
 static void report_unwritable(const struct config *config, const char *key, const char *path, int reason,
                               struct value_problems *problems)
 {
@@ -88,7 +90,7 @@ static void check_directory(const struct config *config, const char *key, const 
         report_unwritable(config, key, path, try_directory(path), problems);
 }
 
-/* Checks $TMPDIR. The problem has no place in the file. */
+/* Warns if no temporary files can be created in $TMPDIR or the default directory. The problem has no line in the configuration file. */
 static void check_temp_dir(struct value_problems *problems)
 {
     const char *configured = getenv("TMPDIR"), *reason = strerror(temp_dir_error());
@@ -119,14 +121,15 @@ static void check_certificate(const struct config *config, struct value_problems
     tls_context_free(context);
 }
 
-/* Warns of a directory that is missing or cannot be read. */
+/* Warns of a directory that is missing or cannot be read. `is_source`: it is a symbol source, whose contents are checked as well
+ * (origin_check_directory). */
 static void check_readable(const struct value *at, const char *key, struct sl_str path, bool is_source,
                            struct value_problems *problems)
 {
     struct sl_error error;
     char text[PATH_BYTES];
     struct stat st;
-    if (snprintf(text, sizeof text, SL_STR_FMT, SL_STR_ARG(path)) >= (int)sizeof text)
+    if (snprintf(text, sizeof text, SL_STR_FMT, SL_STR_ARG(path)) >= (int)sizeof text) /* longer than PATH_MAX */
         return;
     if (stat(text, &st) != 0)
         value_problem(problems, at, true, key, "%s: %s", text, strerror(errno));
@@ -138,10 +141,10 @@ static void check_readable(const struct value *at, const char *key, struct sl_st
         value_problem(problems, at, true, key, "%s: %s", text, error.message);
 }
 
-/* Checks that the directories of `filesystem` sources and of file_ptr.roots can be read; problems are reported at their key's line. */
+/* Warns of directories of `filesystem` sources, debuginfod.scan and file_ptr.roots that cannot be read, each at the line of its key. */
 static void check_sources(const struct config *config, struct value_problems *problems)
 {
-    size_t listed = config->source_count - config->scan.count; /* those of scans follow */
+    size_t listed = config->source_count - config->scan.count; /* the last sources are made from debuginfod.scan */
     for (size_t i = 0; i < listed; i++) {
         char key[48];
         snprintf(key, sizeof key, "sources[%zu].path", i);
@@ -167,7 +170,7 @@ static void report_store_error(const struct config *config, const char *key, con
     value_problem(problems, &at, false, key, "%s", error->message);
 }
 
-/* Checks the settings of a bucket without sending a request. */
+/* Adds an error if the settings or credentials of a bucket are invalid; sends no request. True if they are valid or there is no bucket. */
 static bool check_bucket(const struct config *config, const char *section, const struct bucket_config *bucket,
                          struct value_problems *problems)
 {
@@ -185,7 +188,7 @@ static bool check_bucket(const struct config *config, const char *section, const
     return good;
 }
 
-/* Checks the credentials and settings of the configured buckets. */
+/* Adds an error for each configured bucket with invalid credentials or settings, and for an invalid shared_cache. */
 static void check_stores(const struct config *config, struct value_problems *problems)
 {
     const char *key;

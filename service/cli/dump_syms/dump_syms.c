@@ -92,15 +92,16 @@ static bool write_text(void *arg, struct sl_str text)
 
 /* ---- the store ---- */
 
-/* Returns the name in the store: that of a PDB without its extension. */
+/* Returns the name of the .sym file of a module in the store, without `.sym`: stores leave out the extension of a PDB
+ * (`a.pdb/<id>/a.sym`). */
 static struct sl_str without_pdb(struct sl_str name)
 {
     bool pdb = name.size > 4 && sl_str_equal_nocase((struct sl_str){name.data + name.size - 4, 4}, SL_STR(".pdb"));
     return (struct sl_str){name.data, name.size - (pdb ? 4 : 0)};
 }
 
-/* Opens the module's file in the directory --store; does nothing without that option. The name comes from the debug file, so it must not
- * lead out of the store. Returns a status. */
+/* Opens the module's file in the directory --store; does nothing without that option. Name and id come from the debug file, so neither may
+ * lead out of the store. Returns 0, or the exit status after a report. */
 static int open_store(struct dump_syms_run *d, struct sl_str module, struct sl_str id)
 {
     char path[MAX_STORE_PATH];
@@ -139,7 +140,8 @@ static enum sl_code add_symbols(struct sl_breakpad_writer *w, struct sl_object *
     return code;
 }
 
-/* Adds a PUBLIC record for each section .plt, .plt.sec, .plt.got: stubs without symbols. */
+/* Adds a PUBLIC record for each section .plt, .plt.sec, .plt.got of an ELF file, whose code (call stubs) has no symbols. False when out of
+ * memory. */
 static bool add_plts(struct sl_breakpad_writer *w, struct sl_object *object, const char *path, struct sl_arena *arena)
 {
     const struct sl_object_info *info = sl_object_info(object);
@@ -161,13 +163,14 @@ static bool add_plts(struct sl_breakpad_writer *w, struct sl_object *object, con
     return ok;
 }
 
-/* Passes functions and symbols of all files of a module to the writer. */
+/* Passes to the writer the functions of the module's debug file, and the symbols of its debug file, executable and main file, each file
+ * once. */
 static enum sl_code add_module(struct sl_breakpad_writer *w, struct dump_module *m, const struct options *o,
                                unsigned jobs, struct sl_arena *arena, struct sl_error *error)
 {
     struct input *input = m->debug == m->partner.object && m->has_partner ? &m->partner : &m->main;
     enum sl_code code = input_read_functions(input, threads_parallel(jobs), sl_breakpad_writer_sink(w), error);
-    if (code == SL_OK || code == SL_NOT_FOUND)
+    if (code == SL_OK || code == SL_NOT_FOUND) /* without debug information the symbols are all there is */
         code = add_symbols(w, m->debug, error);
     if (code == SL_OK && m->code != m->debug)
         code = add_symbols(w, m->code, error);
@@ -180,7 +183,7 @@ static enum sl_code add_module(struct sl_breakpad_writer *w, struct dump_module 
     return code;
 }
 
-/* Returns the name for code without symbol: "<unknown in FILE>". */
+/* Returns the name for code that no symbol names: "<unknown in FILE>". */
 static struct sl_str unnamed_in(const struct dump_module *m, struct sl_arena *arena)
 {
     struct sl_buf name = {0};
@@ -188,7 +191,7 @@ static struct sl_str unnamed_in(const struct dump_module *m, struct sl_arena *ar
     return sl_buf_move_to_arena(&name, arena);
 }
 
-/* True if one of the module's files has something to write. */
+/* True if one of the module's files has functions, symbols or unwind information: something to write. */
 static bool has_anything(const struct dump_module *m)
 {
     const struct sl_object *objects[] = {m->debug, m->code, m->main.object};
@@ -202,13 +205,13 @@ static bool has_anything(const struct dump_module *m)
     return false;
 }
 
-/* True if the module has the id of the first one, so that both become one symbol file. */
+/* True if the module has the same id as `first`. All modules with one id are a group: they become one symbol file. */
 static bool is_of_group(const struct dump_module *m, const struct dump_module *first)
 {
     return m == first || (!sl_debug_id_is_nil(&m->id) && sl_debug_id_equal(&m->id, &first->id));
 }
 
-/* Writes STACK records of the first module in the group that has any. */
+/* Writes the STACK records of the first module that has any, of those with the same id as `first`. */
 static enum sl_code write_stack(struct dump_syms_run *d, const struct dump_module *first, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -219,7 +222,7 @@ static enum sl_code write_stack(struct dump_syms_run *d, const struct dump_modul
     return code;
 }
 
-/* True if a module of the group has unwind information. */
+/* True if a module with the same id as `first` has unwind information. */
 static bool has_stack(const struct dump_syms_run *d, const struct dump_module *first)
 {
     bool found = false;
@@ -228,7 +231,7 @@ static bool has_stack(const struct dump_syms_run *d, const struct dump_module *f
     return found;
 }
 
-/* True if the module has functions, not only symbols. */
+/* True if the module has functions, not only symbols: in debug information, or in the tables of a Go program. */
 static bool has_functions(const struct dump_module *m)
 {
     struct sl_bytes table;
@@ -237,7 +240,8 @@ static bool has_functions(const struct dump_module *m)
            sl_object_go_table(m->debug, &table, &address);
 }
 
-/* Warns about missing debug information, which readers of the symbol file cannot detect. */
+/* Warns about missing debug information, as readers of the symbol file cannot tell that something is missing: prints the notes of the
+ * module's files or, without any, that there is no debug information at all. */
 static void warn_missing(const struct dump_module *m)
 {
     const struct input *const inputs[] = {&m->main, &m->partner};
@@ -254,7 +258,7 @@ static void warn_missing(const struct dump_module *m)
                    m->main.path);
 }
 
-/* Reports a module without symbols, and which files would have them. Returns the status. */
+/* Reports a module without symbols, and the notes about the files that would have some. Returns the exit status. */
 static int report_nothing(const struct dump_module *m)
 {
     int status = report_error(STATUS_NOTHING, "no symbols found", m->main.path);
@@ -263,7 +267,8 @@ static int report_nothing(const struct dump_module *m)
     return status;
 }
 
-/* If one file of the group is the program, relates the others to it: their code may have other addresses. */
+/* Makes the addresses of all modules with the same id as `first` comparable: if one of them has code, it is the program, and the addresses
+ * of the others, which may be linked elsewhere, are adjusted to its. */
 static void relate_group(struct dump_syms_run *d, const struct dump_module *first)
 {
     const struct sl_object *program = NULL;
@@ -280,7 +285,8 @@ static void relate_group(struct dump_syms_run *d, const struct dump_module *firs
     }
 }
 
-/* Warns of what the files of the group lack; not of files without functions, such as a stripped program, if another one has some. */
+/* Warns of debug information that the modules with the same id as `first` lack. A module without functions, such as a stripped program, is
+ * left out if another one has functions. */
 static void warn_group(const struct dump_syms_run *d, const struct dump_module *first)
 {
     bool any_has_functions = false;
@@ -291,7 +297,7 @@ static void warn_group(const struct dump_syms_run *d, const struct dump_module *
             warn_missing(m);
 }
 
-/* Writes the modules with the same id as one symbol file. */
+/* Writes `first` and the modules with the same id as one symbol file. Returns the exit status. */
 static int write_group(struct dump_syms_run *d, struct sl_breakpad_writer *w, struct dump_module *first,
                        struct sl_str id, struct sl_str name, struct sl_arena *arena)
 {
@@ -314,18 +320,20 @@ static int write_group(struct dump_syms_run *d, struct sl_breakpad_writer *w, st
         code = sl_breakpad_writer_finish(w, &output, &error);
         if (code == SL_OK && !header_only && !option_given(d->o, "no-cfi"))
             code = write_stack(d, first, &error);
-        bool publishes = code == SL_OK || d->store.failed; /* output_file_close reports a failed write */
+        /* a failed write publishes nothing either: output_file_close then removes the file and returns the error */
+        bool publishes = code == SL_OK || d->store.failed;
         struct sl_error unwritten;
         if (d->to_store && output_file_close(&d->store, publishes, &unwritten) != SL_OK)
             status = report_error(1, unwritten.message, NULL);
         d->to_store = false;
     }
-    if (code == SL_OK || code == SL_CANCELLED) /* output errors are reported by output_finish */
+    if (code == SL_OK || code == SL_CANCELLED) /* cancelled: write_text failed, which the outputs report themselves */
         return status;
     return report_file_error(first->main.path, code, &error);
 }
 
-/* Writes the symbol file of a module and of those with the same id. */
+/* Writes the symbol file of a module and of those with the same id, after checking that there is something to write. Returns the exit
+ * status. */
 static int dump_module(struct dump_syms_run *d, struct dump_module *first)
 {
     struct sl_arena arena = {0};
@@ -370,7 +378,7 @@ static int dump_module(struct dump_syms_run *d, struct dump_module *first)
 
 /* ---- the command ---- */
 
-/* True if an earlier module has the same id; that one is written with this one. */
+/* True if an earlier module has the same id: then this one has been written together with it. */
 static bool is_repeated(const struct dump_syms_run *d, size_t index)
 {
     const struct sl_debug_id *id = &d->modules[index].id;
@@ -380,14 +388,15 @@ static bool is_repeated(const struct dump_syms_run *d, size_t index)
     return false;
 }
 
-/* Directories after the first argument hold debug files, as in Breakpad's dump_syms. False when out of memory. */
+/* Splits the arguments: directories, except as the first argument, are searched for debug files, as in Breakpad's dump_syms; all others
+ * are modules. A directory --debug-file is searched first. False when out of memory. */
 static bool split_arguments(struct dump_syms_run *d)
 {
     const char *given = option_value(d->o, "debug-file", NULL);
     size_t count = d->o->argument_count, directories = 0;
     d->modules = calloc(count, sizeof *d->modules);
     d->paths = calloc(count, sizeof *d->paths);
-    d->directories = calloc(count + 2, sizeof *d->directories);
+    d->directories = calloc(count + 2, sizeof *d->directories); /* + 2: --debug-file and the NULL at the end */
     if (!d->modules || !d->paths || !d->directories)
         return false;
     if (given && dump_is_directory(given))
@@ -425,7 +434,7 @@ static int dump_all(struct dump_syms_run *d)
     return status;
 }
 
-/* Opens the outputs and dumps. */
+/* Opens the outputs, dumps all modules, and publishes the file --output if that succeeded. Returns the exit status. */
 static int dump_to(struct dump_syms_run *d)
 {
     struct sl_error error;
@@ -468,7 +477,7 @@ static bool is_info(const char *text)
     return word > 0 && text[word] == ' ';
 }
 
-/* The command: checks the options, dumps the modules and frees what belongs to the run. Returns the exit status. */
+/* The command: checks the options, then lists architectures (--list-arch) or dumps the modules. Returns the exit status. */
 static int dump_syms_run(const struct options *o)
 {
     struct dump_syms_run dump = {.o = o};

@@ -1,4 +1,5 @@
-/* `symloom dump-syms`: declarations that its files share. */
+/* `symloom dump-syms`: opens or downloads a module (module.c, fetch.c), rewrites paths (mapping.c), writes records (dump_syms.c,
+ * stack.c). */
 #pragma once
 
 #include "cli/locator/locator.h"
@@ -21,19 +22,19 @@ void path_mapping_free(struct path_mapping *mapping); /* may be NULL */
 /* Returns the path to write in place of `path`; it lives as long as the mapping. `arg` is the mapping. */
 struct sl_str path_mapping_apply(void *arg, struct sl_str path);
 
-/* ---- module.c: one input with what belongs to it ---- */
+/* ---- module.c: a module and its files ---- */
 
 struct dump_module {
-    struct input main;
-    struct input partner;           /* debug file of an executable, PE of a PDB, PDB of a PE */
-    struct sl_object *debug, *code; /* the one with the functions, and the executable; may be equal */
+    struct input main;    /* the file that the user named */
+    struct input partner; /* the other file of the module: debug file of an executable, PE of a PDB, PDB of a PE */
+    struct sl_object *debug, *code; /* the object with the functions, and the executable; may be equal */
     const char *debug_path, *code_path;
     bool has_partner;
-    struct sl_debug_id id; /* the file's, or a hash of its contents */
+    struct sl_debug_id id; /* of the main file; if it has none, a hash of its contents */
 };
 
-/* Opens the file and its partner: from --debug-file or --code-file, the directories (ends with NULL), or beside it. 0, or the exit
- * status after a report on stderr. The caller closes `module` in either case. */
+/* Opens the file and the other file of the module: that of --debug-file or --code-file, or one found in `directories` (ends with NULL) or
+ * beside the file. 0, or the exit status after a report on stderr. The caller closes `module` in either case. */
 int dump_module_open(struct dump_module *module, const char *path, const char *const *directories,
                      const struct options *o);
 bool dump_is_directory(const char *path); /* false for .dSYM bundles */
@@ -41,16 +42,16 @@ void dump_module_close(struct dump_module *module);
 
 /* ---- fetch.c ---- */
 
-/* Fetches the module with the ids of the options from the sources of locator.h; `name` is its file's name. Opens `*locator` at the first
- * use. Otherwise like dump_module_open. */
+/* Downloads the module with the ids in --debug-id and --code-id; `name` is its file name. Opens `*locator`, which has the symbol sources,
+ * if it is NULL. 0, or the exit status after a report on stderr. The caller closes `module` in either case. */
 int dump_module_fetch(struct dump_module *module, const char *name, const struct options *o, struct locator **locator);
 
-/* Makes the text of the MODULE and INFO records in `arena`. */
-struct dump_header {
-    struct sl_str os, name;
-    struct sl_str *infos;
+struct dump_header {        /* texts of the MODULE and INFO records, in an arena */
+    struct sl_str os, name; /* of the MODULE record */
+    struct sl_str *infos;   /* the INFO records */
     size_t info_count;
 };
+/* Makes the texts of the MODULE and INFO records in `arena`. False when out of memory. */
 bool dump_header_make(const struct dump_module *module, const struct options *o, struct sl_arena *arena,
                       struct dump_header *header);
 
@@ -64,9 +65,10 @@ enum sl_code dump_stack(const struct dump_module *module, const struct options *
 
 struct sl_breakpad_writer;
 
-/* Passes the address ranges of the executable's unwind information to the writer, which adds functions for those without a name. */
+/* Passes the address ranges of the executable's unwind information to the writer, which adds a FUNC record for each range in which it knows
+ * no function. */
 enum sl_code dump_write_unwind_ranges(const struct dump_module *module, struct sl_breakpad_writer *writer,
                                       struct sl_error *error);
 
-/* True if there is at least one STACK record. */
+/* True if the module has unwind information for at least one STACK record. */
 bool dump_has_stack(const struct dump_module *module);

@@ -1,11 +1,11 @@
-/* `symloom dump-syms`: fetching a module by its id. */
+/* `symloom dump-syms`: downloads a module by its id. */
 #include "cli/dump_syms/dump_syms.h"
 #include "cli/server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Reports that a module cannot be downloaded. Returns a status. */
+/* Reports that a module cannot be downloaded. Returns the exit status. */
 static int failed(const char *name, enum sl_code code, const char *cause)
 {
     char text[4200];
@@ -19,7 +19,8 @@ static int usage(const char *option, const char *text)
     return options_try_help("dump-syms");
 }
 
-/* Returns the symbol path in the configuration of Mozilla's dump_syms; NULL if there is none. The caller frees. */
+/* Returns the symbol servers (srv*[DIR*]URL[;...]) in ~/.dump_syms/config, the configuration of Mozilla's dump_syms; NULL if there is none.
+ * The caller frees. */
 static char *servers_of_user(void)
 {
     char path[4096];
@@ -33,7 +34,8 @@ static char *servers_of_user(void)
     return text;
 }
 
-/* Opens the sources: --symbol-server, or else the servers in the user's configuration of dump_syms. */
+/* Opens the symbol sources: --symbol-server or, without that, the servers in ~/.dump_syms/config, and those of the other options and the
+ * configuration (locator_open). */
 static enum sl_code open_sources(const struct options *o, struct locator **locator, struct sl_error *error)
 {
     const char *given = option_value(o, "symbol-server", NULL);
@@ -52,7 +54,7 @@ static enum sl_code dump_fetch_get(struct locator *locator, const struct object_
     return code;
 }
 
-/* Fills in the ids that the file has and the command line does not give. */
+/* Adds to `id` what the file knows and the command line does not give: the ids, and the name of the debug file. */
 static void complete(struct object_id *id, const struct sl_object_info *info)
 {
     if (!id->has_debug_id && !sl_debug_id_is_nil(&info->debug_id)) {
@@ -65,7 +67,8 @@ static void complete(struct object_id *id, const struct sl_object_info *info)
         id->debug_file = path_file_name(info->debug_file);
 }
 
-/* Fetches the other half: debug information for an executable, unwind tables for a debug file. It is optional. */
+/* Downloads the other file of the module: the debug file if the main file has no debug information, else the executable if it has no unwind
+ * information. The module is usable without it, so errors are ignored. */
 static void get_partner(struct dump_module *m, struct locator *locator, struct object_id *id)
 {
     const struct sl_object_info *info = sl_object_info(m->main.object);
@@ -95,12 +98,12 @@ static void get_partner(struct dump_module *m, struct locator *locator, struct o
     sl_object_align_addresses(m->debug, m->code);
 }
 
-/* Fetches the module and, if it is split, its other half. */
+/* Downloads the module's file and, if debug and unwind information are in two files, the other one. */
 static enum sl_code get_module(struct dump_module *m, struct locator *locator, struct object_id *id, const char *name,
                                struct sl_error *error)
 {
     enum sl_code code = dump_fetch_get(locator, id, PURPOSE_DEBUG, name, &m->main, error);
-    if (code == SL_NOT_FOUND) /* an executable that only names its debug file */
+    if (code == SL_NOT_FOUND) /* no file has debug information; an executable may name its debug file */
         code = dump_fetch_get(locator, id, PURPOSE_ANY_OBJECT, name, &m->main, error);
     if (code != SL_OK)
         return code;
