@@ -42,8 +42,8 @@ void output_put_trimmed(struct sl_buf *out, struct sl_str text, size_t columns);
 /* Tells the signal handler whether a progress line is on the terminal: a signal that ends the program then erases it. */
 void output_line_drawn(bool drawn);
 
-/* Sets a function that runs when a signal ends the program, before the temporary files of the cache are removed; NULL removes it. It must
- * be async-signal-safe. */
+/* Sets a function that runs when a signal ends the program, after unfinished output files were removed (cache_tmp_abandon); NULL: none. It
+ * must be async-signal-safe. */
 void output_handle_signal(void (*clean)(void));
 
 /* Appends text that came from a file, with its control characters escaped so that they cannot reach a terminal. */
@@ -168,7 +168,7 @@ struct input {
     bool has_cache, is_symbfile;
     bool has_root; /* `cache` is a symbfile's return pads: an empty function encloses all, and is not to be shown */
     bool has_dwo;  /* the conversion read .dwo files or object files of a debug map, or looked for some */
-    bool alone;    /* it was downloaded: do not look for companion files beside it */
+    bool alone;    /* downloaded, or a member of a library: do not look for companion files beside it */
     struct sl_buf notes; /* missing debug information, and where it was searched: lines */
     const struct input_options *options;
 };

@@ -13,7 +13,7 @@ void file_walk_open(struct file_walk *walk, const char *path)
     *walk = (struct file_walk){.fts = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, file_walk_by_name)};
 }
 
-/* Marks a directory as entered. False when it was entered before, or out of memory. */
+/* Marks a directory, by device and inode, as entered. False if it was entered before, or when out of memory. */
 static bool enter_directory(struct file_walk *walk, const struct stat *st)
 {
     uint64_t key[2] = {(uint64_t)st->st_dev, (uint64_t)st->st_ino};
@@ -31,7 +31,7 @@ const FTSENT *file_walk_next(struct file_walk *walk)
         if (entry->fts_info == FTS_F)
             return entry;
         if (entry->fts_info == FTS_D && !enter_directory(walk, entry->fts_statp))
-            fts_set(walk->fts, entry, FTS_SKIP);
+            fts_set(walk->fts, entry, FTS_SKIP); /* fts itself notices a cycle only on the path to the directory */
     }
     return NULL;
 }

@@ -14,10 +14,10 @@ struct file_walk {
 };
 
 void file_walk_open(struct file_walk *walk, const char *path);
-/* Returns the next regular file with its path and stat (of a link's target); NULL at the end. Valid until the next
- * call. */
+/* Returns the next regular file, with its path (fts_path) and stat (fts_statp; of a link's target); NULL at the end. Unreadable files and
+ * directories are left out. Valid until the next call. */
 const FTSENT *file_walk_next(struct file_walk *walk);
 void file_walk_close(struct file_walk *walk);
 
-/* Compares two entries by name for fts_open, for walks that do not follow links. */
+/* Compares two entries by name. To be passed to fts_open by walks that do not use this struct because they do not follow links. */
 int file_walk_by_name(const FTSENT **a, const FTSENT **b);

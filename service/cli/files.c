@@ -1,4 +1,4 @@
-/* Opens debug files and symcaches by name, with the companions beside them. */
+/* Opens debug files, symbfiles and symcaches by name, and reads or converts them with the companion files beside them. */
 #include "cli/cli.h"
 #include "cli/members.h"
 #include "cli/split_files.h"
@@ -32,7 +32,7 @@ void input_list_archs(const struct sl_archive *archive, struct sl_buf *out)
     }
 }
 
-/* True if the object is of the wanted architecture. `arm` and `arm64` stand for every variant. */
+/* True if the object is of the wanted architecture. `arm` and `arm64` stand for all their variants, such as armv7s or arm64e. */
 static bool has_arch(const struct sl_object *object, enum sl_arch wanted)
 {
     enum sl_arch arch = sl_object_info(object)->arch;
@@ -40,7 +40,8 @@ static bool has_arch(const struct sl_object *object, enum sl_arch wanted)
                               (wanted == SL_ARCH_ARM || wanted == SL_ARCH_ARM64));
 }
 
-/* Opens the first object of an architecture. Unreadable objects are skipped, unless no object can be read. */
+/* Opens the first object of an architecture as input->object. Skips objects that cannot be read; if none can be read, returns the error of
+ * the first. SL_UNSUPPORTED if no object has the architecture. */
 static enum sl_code open_arch(struct input *input, enum sl_arch wanted, struct sl_error *error)
 {
     const struct sl_archive *archive = &input->archive;
@@ -72,7 +73,8 @@ enum sl_arch machine_arch(void)
     return strcmp(name.machine, "aarch64") == 0 ? SL_ARCH_ARM64 : sl_arch_parse(sl_str(name.machine));
 }
 
-/* Opens the object that the options select; without any, that of this machine's architecture. */
+/* Opens the object that the options select by id or architecture. Without either: the only object or, of several, that of this machine's
+ * architecture. */
 static enum sl_code open_object(struct input *input, struct sl_error *error)
 {
     const struct input_options *o = input->options;
@@ -108,7 +110,7 @@ enum sl_code read_stream(int fd, const char *path, struct sl_buf *out, struct sl
     }
 }
 
-/* Maps the file; a stream cannot be mapped and is read. */
+/* Maps the file; reads it instead if it is standard input, a FIFO or a device, which cannot be mapped. */
 static enum sl_code cli_files_read_file(struct input *input, struct sl_error *error)
 {
     struct stat st;
@@ -126,12 +128,13 @@ static enum sl_code cli_files_read_file(struct input *input, struct sl_error *er
     return code;
 }
 
-/* Unpacks the file if it is compressed, and finds out what it is. */
+/* Unpacks the file if it is compressed or an archive with one debug file, and finds out whether it is a symcache, a symbfile, or has
+ * objects. */
 static enum sl_code detect_contents(struct input *input, struct sl_error *error)
 {
     char *member = NULL;
     enum sl_code code = SL_OK;
-    if (!input->alone)
+    if (!input->alone) /* a downloaded file was unpacked before */
         code = member_unpack(input->path, &input->mapping, &member, error);
     /* an archive was replaced by its only debug file: messages name that */
     if (member) {
@@ -146,12 +149,12 @@ static enum sl_code detect_contents(struct input *input, struct sl_error *error)
                                                   : sl_archive_open(input->mapping.bytes, &input->archive, error);
 }
 
-/* Opens a file by its name, which may be that of a .dSYM bundle or of an archive's member. */
+/* Opens a file by its name, which may be that of a .dSYM bundle or of an archive's member, `file(member)`. Opens no object in it. */
 static enum sl_code open_file(const char *path, struct input *input, struct sl_error *error)
 {
     *input = (struct input){0};
     input->path = path_is_directory(path) ? find_dsym_file(path) : strdup(path);
-    if (!input->path)
+    if (!input->path) /* a directory without a DWARF file, or no memory */
         return sl_fail(error, SL_INTERNAL, "%s is a directory", path);
     enum sl_code code =
         member_is_named(path) ? member_map(path, &input->mapping, NULL, error) : cli_files_read_file(input, error);
@@ -206,7 +209,7 @@ void input_note(struct input *input, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text - 1, format, arguments);
     va_end(arguments);
-    for (char *at = text; (at = strchr(at, '\n'));)
+    for (char *at = text; (at = strchr(at, '\n'));) /* a note is one line */
         *at = ' ';
     size_t size = strlen(text);
     text[size++] = '\n';
@@ -214,7 +217,7 @@ void input_note(struct input *input, const char *format, ...)
         sl_buf_add(&input->notes, text, size);
 }
 
-/* Adds a note about unreadable debug information. */
+/* Adds a note that `units` parts of the debug information could not be read, with the error of the first; none if `units` is 0. */
 static void note_unread(struct input *input, size_t units, const struct sl_error *first)
 {
     if (units == 1)
@@ -234,10 +237,11 @@ enum sl_code input_read_functions(struct input *input, const struct sl_parallel 
     return code;
 }
 
-/* Converts a symbfile to a symcache: its ranges, or if it has none, its return pads. */
+/* Converts a symbfile to a symcache (input->cache): its address ranges or, if it has none, its return pads (the frames of single return
+ * addresses). In the table of return pads an empty function encloses all others (has_root). */
 static enum sl_code convert_symbfile(struct input *input, struct sl_error *error)
 {
-    struct sl_symbfile_builder *builder = sl_symbfile_builder_new(-1);
+    struct sl_symbfile_builder *builder = sl_symbfile_builder_new(-1); /* -1: without a scratch file, in memory */
     struct sl_symbfile_index index;
     struct sl_budget budget;
     sl_budget_init(&budget, input->mapping.bytes.size);
@@ -268,7 +272,8 @@ bool input_has_positions(const struct input *input)
     return input->options && input->options->positions && input_has_parts(input);
 }
 
-/* Removes the compilation directory, which DWARF up to version 4 may also give as the file's directory. */
+/* Makes the path of a source file relative: removes the compilation directory, which DWARF up to version 4 may also give as the directory
+ * of the file. */
 static void without_directory(void *arg, struct sl_file *file)
 {
     (void)arg;
@@ -277,8 +282,8 @@ static void without_directory(void *arg, struct sl_file *file)
     file->comp_dir = (struct sl_str){NULL, 0};
 }
 
-/* In DWARF up to version 4 a relative compilation directory occurs twice in the service's paths, which crash grouping depends on; the
- * commands remove the repetition. */
+/* Removes a relative compilation directory that is also the directory of the file, as in DWARF up to version 4: it would occur twice in the
+ * path. The service keeps such paths, because crash grouping depends on them; only commands call this function. */
 static void directory_once(void *arg, struct sl_file *file)
 {
     (void)arg;
@@ -333,6 +338,7 @@ enum sl_code input_convert_around(struct input *input, const uint64_t *addresses
     struct sl_symcache_options options = make_conversion_options(input);
     options.gaps = &gaps;
     struct sl_object *object = input_debug(input);
+    /* raises the object's work limit: earlier calls used it up for the same parts of the file */
     sl_budget_grow(sl_object_budget(object), sl_object_file(object).size);
     enum sl_code code = sl_symcache_convert_around(object, &files.companions, &options, addresses, count,
                                                    threads_parallel(jobs), bytes, error);

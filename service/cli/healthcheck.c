@@ -23,14 +23,15 @@ static size_t discard(char *data, size_t size, size_t count, void *arg)
     return size * count;
 }
 
-/* Prints the word that scripts look for on stdout, and the cause on stderr. */
+/* Prints "ERROR", which scripts look for, on stdout, and the cause on stderr. Returns the exit status. */
 static int unhealthy(const char *text)
 {
     puts("ERROR");
     return server_failed("healthcheck failed", text);
 }
 
-/* Replaces a wildcard address by loopback: a service may listen on 0.0.0.0, but that is no address to connect to. */
+/* Copies the address, with a wildcard (0.0.0.0, [::]) replaced by loopback: a service may listen on a wildcard, but it is no address to
+ * connect to. */
 static void reachable(const char *address, char *out, size_t size)
 {
     const char *any = "0.0.0.0:", *any6 = "[::]:";
@@ -42,8 +43,8 @@ static void reachable(const char *address, char *out, size_t size)
         snprintf(out, size, "%s", address);
 }
 
-/* Requests /healthcheck. `name` is sent as the Host header, because a service with `allowed_hosts` refuses all others; NULL: curl's
- * default. */
+/* Requests /healthcheck from the service at `address` (IP:PORT or unix:/path) and prints the result. `name` is sent as the Host header,
+ * because a service with `allowed_hosts` refuses all others; NULL: curl's default. Returns the exit status. */
 static int healthcheck_request(const char *address, const char *name, long seconds)
 {
     char url[512], text[768], where[400];
@@ -88,7 +89,8 @@ static int healthcheck_request(const char *address, const char *name, long secon
     return 0;
 }
 
-/* Asks the service whether it is healthy. Without --addr, the address is the first of `bind` in the configuration. Returns a status. */
+/* The command: asks the service whether it is healthy, at the address --addr or the first of `bind` in the configuration. Returns the exit
+ * status. */
 static int healthcheck_check(const struct options *o)
 {
     char *end;

@@ -1,4 +1,4 @@
-/* Tunes malloc for a process that does one job and ends. */
+/* Tunes glibc's malloc for a process that does one job and ends. */
 #include "cli/cli.h"
 
 #include <limits.h>
@@ -10,25 +10,28 @@
 #include <unistd.h>
 
 enum {
-    KEPT = 32 << 20,     /* allocations up to this size come from the heap: the maximum in glibc */
-    SPARE = 256 << 20,   /* address space; pages are only used when touched */
-    PLAIN = 2 << 20,     /* use plain pages up to this size, so that small jobs do not fault in a huge page */
+    KEPT =
+        32
+        << 20, /* allocations up to this size come from the heap, not from mmap: the largest value that glibc allows */
+    SPARE =
+        256 << 20, /* bytes by which the heap is grown at once: address space, whose pages are only used when touched */
+    PLAIN = 2 << 20,     /* the first bytes of these keep small pages, so that small jobs do not fault in a huge page */
     HUGE_PAGE = 2 << 20, /* alignment of huge pages */
     TOP_PAD = 128 << 10, /* glibc's default */
 };
 
-/* True if the resource limit is too low to reserve SPARE: the job needs several times as much itself. */
+/* True if RLIMIT_AS or RLIMIT_DATA (`resource`) is below eight times SPARE: then the spare memory would take too much from the job. */
 static bool is_limited(int resource)
 {
     struct rlimit limit;
     return getrlimit(resource, &limit) != 0 || limit.rlim_cur < 8 * (rlim_t)SPARE;
 }
 
-/* Grows the heap by SPARE; returns the start of the new part. */
+/* Grows the heap by SPARE bytes; returns where the new part begins. */
 static uintptr_t grow(void)
 {
     uintptr_t begin = (uintptr_t)sbrk(0);
-    mallopt(M_TOP_PAD, SPARE);
+    mallopt(M_TOP_PAD, SPARE);            /* how much more than needed malloc gets when it grows the heap */
     void *volatile piece = malloc(PLAIN); /* larger than the free part, so that the heap grows */
     free(piece);
     mallopt(M_TOP_PAD, TOP_PAD);
@@ -41,7 +44,7 @@ void heap_configure_for_one_job(void)
         return;
     mallopt(M_ARENA_MAX, 1); /* arenas of threads would use small pages */
     mallopt(M_MMAP_THRESHOLD, KEPT);
-    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX); /* never give freed memory back */
     uintptr_t from = (grow() + PLAIN + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1), end = (uintptr_t)sbrk(0);
     if (from < end)
         madvise((void *)from, end - from, MADV_HUGEPAGE); /* a hint: without huge pages, small ones are used */

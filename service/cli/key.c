@@ -52,7 +52,8 @@ static void key_list(const struct options *o, const char *option, const char *na
     sl_buf_cstr(out, "]\n");
 }
 
-/* Writes the YAML to paste; false when the digest fails. */
+/* Writes the YAML that the user adds to the configuration: id, digest of the key, rights, scopes, expiry. False when out of memory, or the
+ * digest cannot be computed. */
 static bool key_write(const struct options *o, struct sl_str key, struct sl_buf *yaml)
 {
     uint8_t digest[EVP_MAX_MD_SIZE];
@@ -69,7 +70,7 @@ static bool key_write(const struct options *o, struct sl_str key, struct sl_buf 
     return !yaml->failed;
 }
 
-/* True if one of the problems is in `auth.keys`. */
+/* True if one of the problems of a configuration is in its list `auth.keys`. */
 static bool names_key(const struct value_problems *problems)
 {
     for (size_t i = 0; i < problems->count; i++)
@@ -78,8 +79,8 @@ static bool names_key(const struct value_problems *problems)
     return false;
 }
 
-/* Validates the entry by loading it as a configuration. Only problems in auth.keys count: the rest depends on the file that it goes
- * into. */
+/* True if the service would accept the new key: reads the YAML as a configuration. Only problems in auth.keys count, as the YAML is only a
+ * part of a configuration. Reports the problems otherwise. */
 static bool key_is_sound(struct sl_str yaml)
 {
     struct config *config = NULL;
@@ -99,8 +100,8 @@ static bool key_is_sound(struct sl_str yaml)
     return sound;
 }
 
-/* `key new`: makes a random key, and prints it with the YAML that grants it the rights. The YAML holds only the key's digest; wrong options
- * are found by reading it as the service would. Returns the exit status. */
+/* `key new`: makes a random key, and prints it with the YAML that grants its rights; the YAML has only the key's digest. Wrong values of
+ * the options are found by reading the YAML as the service would. Returns the exit status. */
 static int key_run(const struct options *o)
 {
     uint8_t bytes[KEY_BYTES];

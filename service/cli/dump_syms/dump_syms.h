@@ -19,7 +19,8 @@ struct path_mapping;
 int path_mapping_read(const struct options *o, struct path_mapping **mapping);
 void path_mapping_free(struct path_mapping *mapping); /* may be NULL */
 
-/* Returns the path to write in place of `path`; it lives as long as the mapping. `arg` is the mapping. */
+/* Returns the path to write in place of `path`: as the first rule that applies rewrites it, or unchanged without one. It lives as long as
+ * the mapping, which is `arg`. */
 struct sl_str path_mapping_apply(void *arg, struct sl_str path);
 
 /* ---- module.c: a module and its files ---- */

@@ -4,7 +4,7 @@
  *     destination   git:x/rust:{2}:{1}               {N} group, {name} variable, {digest} of the file
  *     /rustc/ab12/library/core/src/lib.rs            becomes git:x/rust:library/core/src/lib.rs:ab12
  *
- * The first rule that matches a path rewrites it. */
+ * The first rule that applies to a path rewrites it. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 
 #include "cli/dump_syms/dump_syms.h"
@@ -20,7 +20,7 @@
 
 enum { MAX_GROUPS = 100 };
 
-struct mapping_piece {
+struct mapping_piece { /* a part of a destination: text or a variable's value, a group of the match, SHA-512 in hex */
     enum { PIECE_TEXT, PIECE_GROUP, PIECE_DIGEST, PIECE_UPPER_DIGEST } kind;
     unsigned group;
     struct sl_str text;
@@ -62,7 +62,8 @@ static bool set_variable(struct path_mapping *m, struct sl_str name, struct sl_s
 
 /* ---- reading ---- */
 
-/* Parses the text between braces of a destination; false if it stands for nothing. */
+/* Parses `name`, the text between the braces of {name} in a destination. False if it is neither a group number, "digest" or "DIGEST", nor
+ * the name of a variable. */
 static bool parse_action(const struct path_mapping *m, struct sl_str name, struct mapping_piece *piece)
 {
     uint64_t group;
@@ -80,10 +81,11 @@ static bool parse_action(const struct path_mapping *m, struct sl_str name, struc
     return true;
 }
 
-/* Splits a destination into pieces. Returns a status. */
+/* Splits a destination into literal texts and the values of its {...}. Returns 0, or the exit status after a report. */
 static int parse_destination(struct path_mapping *m, struct path_mapping_rule *rule, const char *text)
 {
-    rule->pieces = SL_ARENA_ARRAY(&m->arena, struct mapping_piece, strlen(text) + 1);
+    rule->pieces =
+        SL_ARENA_ARRAY(&m->arena, struct mapping_piece, strlen(text) + 1); /* each has at least one byte of it */
     struct sl_str copy = dump_mapping_copy(m, sl_str(text));
     if (!rule->pieces || !copy.data)
         return report_no_memory();
@@ -106,7 +108,8 @@ static int parse_destination(struct path_mapping *m, struct path_mapping_rule *r
     return 0;
 }
 
-/* Appends a rule. Returns a status. */
+/* Appends a rule: `source` is a regular expression, `destination` what replaces a path that it matches. `*made` is the rule. Returns 0, or
+ * the exit status after a report. */
 static int add_rule(struct path_mapping *m, const char *source, const char *destination,
                     struct path_mapping_rule **made)
 {
@@ -124,13 +127,14 @@ static int add_rule(struct path_mapping *m, const char *source, const char *dest
     return parse_destination(m, rule, destination);
 }
 
-/* Returns a copy of a string value; NULL for other types. */
+/* Returns a copy of a JSON string; NULL if the value is missing or of another type, or when out of memory. */
 static const char *dump_mapping_get_text(struct path_mapping *m, const struct value *value)
 {
     return value && value->type == VALUE_STRING ? dump_mapping_copy(m, value->string).data : NULL;
 }
 
-/* Reads a mapping of the file; returns an exit status. */
+/* Reads one item of "mappings" in the mapping file. Its "files", if given, are the only paths to which it applies. Returns 0, or the exit
+ * status after a report. */
 static int read_rule(struct path_mapping *m, const struct value *item)
 {
     struct path_mapping_rule *rule;
@@ -154,7 +158,8 @@ static struct sl_str variable_text(const struct value *value)
     return value->type != VALUE_BOOL ? value->string : value->boolean ? SL_STR("true") : SL_STR("false");
 }
 
-/* Reads the variables of the file, then those of the options, which override them. */
+/* Reads the variables of the mapping file (`file`), then those of --mapping-var, which override them. Returns 0, or the exit status after a
+ * report. */
 static int read_variables(struct path_mapping *m, const struct options *o, const struct value *file)
 {
     size_t count;
@@ -174,7 +179,8 @@ static int read_variables(struct path_mapping *m, const struct options *o, const
     return 0;
 }
 
-/* Reads all mappings, those of the file before those of the options; returns an exit status. */
+/* Reads the variables and all rules: those of the mapping file (`file`) come before those of --mapping-src. Returns 0, or the exit status
+ * after a report. */
 static int read_rules(struct path_mapping *m, const struct options *o, const struct value *file)
 {
     struct path_mapping_rule *rule;
@@ -182,7 +188,7 @@ static int read_rules(struct path_mapping *m, const struct options *o, const str
     const char *const *source = option_values(o, "mapping-src", &sources);
     const char *const *destination = option_values(o, "mapping-dest", &destinations);
     const struct value *list = value_get(file, "mappings");
-    int status = read_variables(m, o, file);
+    int status = read_variables(m, o, file); /* first: destinations refer to them */
     if (sources != destinations)
         return options_wrong(o, "--mapping-src and --mapping-dest must be given in pairs");
     if (list && list->type == VALUE_LIST)
@@ -193,7 +199,8 @@ static int read_rules(struct path_mapping *m, const struct options *o, const str
     return status;
 }
 
-/* Reads the file as a JSON tree, which points into its text; the arena owns both. */
+/* Reads the mapping file as a JSON tree. The arena owns the tree and the text into which it points. Returns 0, or the exit status after a
+ * report. */
 static int dump_mapping_read_file(struct path_mapping *m, const char *path, struct value *file)
 {
     struct sl_mapping mapping;
@@ -261,7 +268,7 @@ static bool put_digest(struct sl_buf *out, struct sl_str path, bool upper)
     return ok;
 }
 
-/* True if the rule applies to the path. */
+/* True if the rule is for this path: it has no list of files, or the path is in that list. */
 static bool is_for(const struct path_mapping_rule *rule, struct sl_str path)
 {
     for (size_t i = 0; i < rule->file_count; i++)
@@ -270,7 +277,8 @@ static bool is_for(const struct path_mapping_rule *rule, struct sl_str path)
     return rule->file_count == 0;
 }
 
-/* Writes the destination; false if a digest is wanted of a file that cannot be read. */
+/* Appends the destination of a rule to m->scratch, with the `count` groups that matched in the path. A group that matched nothing is empty.
+ * False if the destination has a digest and the source file cannot be read. */
 static bool put_destination(struct path_mapping *m, const struct path_mapping_rule *rule, struct sl_str path,
                             const PCRE2_SIZE *groups, int count)
 {
@@ -281,7 +289,8 @@ static bool put_destination(struct path_mapping *m, const struct path_mapping_ru
         else if (piece->kind == PIECE_GROUP && (int)piece->group < count && groups[2 * piece->group] != PCRE2_UNSET)
             sl_buf_add(&m->scratch, path.data + groups[2 * piece->group],
                        groups[2 * piece->group + 1] - groups[2 * piece->group]);
-        else if (piece->kind >= PIECE_DIGEST && !put_digest(&m->scratch, path, piece->kind == PIECE_UPPER_DIGEST))
+        else if (piece->kind >= PIECE_DIGEST && /* upper or lower case */
+                 !put_digest(&m->scratch, path, piece->kind == PIECE_UPPER_DIGEST))
             return false;
     }
     return true;
@@ -296,6 +305,7 @@ struct sl_str path_mapping_apply(void *arg, struct sl_str path)
             continue;
         int count = pcre2_match(rule->source, (PCRE2_SPTR)path.data, path.size, 0, 0, match, NULL);
         sl_buf_clear(&m->scratch);
+        /* a rule whose digest cannot be computed is left out: the next rule may apply */
         bool done = count > 0 && put_destination(m, rule, path, pcre2_get_ovector_pointer(match), count);
         pcre2_match_data_free(match);
         if (done)

@@ -1,4 +1,4 @@
-/* `symloom dump-syms`: the files that form a module, and its header. */
+/* `symloom dump-syms`: opens the files of a module (its "partner" is the second one), and makes the MODULE and INFO records. */
 #include "cli/dump_syms/dump_syms.h"
 
 #include <stdio.h>
@@ -13,14 +13,14 @@ static bool same_id(const struct sl_object *a, const struct sl_object *b)
 
 /* ---- partners ---- */
 
-/* Shows a property in which the two files differ. */
+/* Prints a property (`what`) of the module's two files if its values, `a` in the main file and `b` in the partner, differ. */
 static void difference(const char *what, const struct dump_module *m, const char *a, const char *b)
 {
     if (strcmp(a, b) != 0)
         print_note("  %s: %s in %s, %s in %s\n", what, a, m->main.path, b, m->partner.path);
 }
 
-/* Reports that the files do not belong together, and why. */
+/* Reports that the main file and its partner do not belong together, and in what they differ. Returns the exit status, 1. */
 static int mismatch(const struct dump_module *m)
 {
     const struct sl_object_info *a = sl_object_info(m->main.object), *b = sl_object_info(m->partner.object);
@@ -33,7 +33,8 @@ static int mismatch(const struct dump_module *m)
     return 1;
 }
 
-/* Opens the partner that an option names; it is an error if ids or architectures differ. */
+/* Opens the partner of the main file that --debug-file or --code-file names; it is an error if debug ids or architectures differ. Returns
+ * 0, or the exit status after a report. */
 static int open_given(struct dump_module *m, const char *path)
 {
     struct sl_error error = {0};
@@ -43,13 +44,14 @@ static int open_given(struct dump_module *m, const char *path)
     m->has_partner = true;
     if (code != SL_OK || !m->partner.object)
         return report_file_error(path, code == SL_OK ? SL_UNSUPPORTED : code, &error);
-    m->partner.options = NULL;
+    m->partner.options = NULL; /* `same_arch` ends here */
     return same_id(m->main.object, m->partner.object) && info->arch == sl_object_info(m->partner.object)->arch
                ? 0
                : mismatch(m);
 }
 
-/* Uses the file as partner if it is the matching PE or PDB. False, with nothing open, if it is not. */
+/* Opens the file at `path` as partner of the main file. False, with nothing open, if it does not have this format and the main file's debug
+ * id. */
 static bool try_partner(struct dump_module *m, const char *path, enum sl_format format)
 {
     if (input_open(path, NULL, &m->partner, NULL) == SL_OK && m->partner.object &&
@@ -61,7 +63,7 @@ static bool try_partner(struct dump_module *m, const char *path, enum sl_format 
     return false;
 }
 
-/* Searches the PDB that a PE names, beside the PE. */
+/* Searches beside a PE file for the PDB that it names, and opens it as partner. */
 static void find_pdb(struct dump_module *m)
 {
     char path[4096];
@@ -75,7 +77,7 @@ static void find_pdb(struct dump_module *m)
     try_partner(m, path, SL_FORMAT_PDB);
 }
 
-/* Searches the PE of a PDB, beside it, by the usual extensions. */
+/* Searches beside a PDB for its PE file, by the usual extensions in place of `.pdb`, and opens it as partner. */
 static void find_pe(struct dump_module *m)
 {
     static const char *const suffixes[] = {".exe", ".dll", ".sys", ".EXE", ".DLL"};
@@ -95,7 +97,8 @@ bool dump_is_directory(const char *path)
     return !sl_str_ends(sl_str(path), SL_STR(".dSYM")) && path_is_directory(path);
 }
 
-/* Finds the other file of the module: code and debug information may be in two files. */
+/* Finds the partner, as code and debug information may be in two files: the one of --debug-file or --code-file, or the PDB or PE beside the
+ * main file. Then sets m->debug and m->code. Returns 0, or the exit status after a report. */
 static int find_partner(struct dump_module *m, const struct options *o)
 {
     const char *debug = option_value(o, "debug-file", NULL), *code = option_value(o, "code-file", NULL);
@@ -130,12 +133,13 @@ int dump_module_open(struct dump_module *m, const char *path, const char *const 
 {
     struct sl_error error = {0};
     struct input_options options = {.arch = option_value(o, "arch", NULL)};
-    bool given = option_value(o, "debug-file", NULL) && !*directories;
+    bool given =
+        option_value(o, "debug-file", NULL) && !*directories; /* --debug-file is a file: find_partner opens it */
     options.debug_directories = directories;
     options.find_debug = !given && !option_given(o, "pe") && !option_given(o, "code-file");
     *m = (struct dump_module){0};
     enum sl_code code = input_open(path, &options, &m->main, &error);
-    m->main.options = NULL;
+    m->main.options = NULL; /* `options` ends here */
     if (code == SL_OK && !m->main.object)
         code = sl_fail(&error, SL_UNSUPPORTED, "a symcache cannot be converted to a symbol file");
     if (code != SL_OK)
@@ -153,7 +157,7 @@ void dump_module_close(struct dump_module *m)
 
 /* ---- the header ---- */
 
-/* Appends an INFO record. */
+/* Appends an INFO record (`text`: what follows "INFO "). False when out of memory, also if text.data is NULL for that reason. */
 static bool add_info(struct dump_header *h, struct sl_arena *arena, struct sl_str text)
 {
     struct sl_str *grown = SL_ARENA_ARRAY(arena, struct sl_str, h->info_count + 1);
@@ -166,7 +170,8 @@ static bool add_info(struct dump_header *h, struct sl_arena *arena, struct sl_st
     return true;
 }
 
-/* Copies the INFO records of an input symbol file, except GENERATOR. */
+/* Adds the INFO records at the beginning of a Breakpad symbol file, except GENERATOR, which names the program that wrote the input; at most
+ * 64. False when out of memory. */
 static bool copy_infos(const struct sl_object *object, struct sl_arena *arena, struct dump_header *h)
 {
     struct sl_bytes bytes = sl_object_file(object);
@@ -179,13 +184,14 @@ static bool copy_infos(const struct sl_object *object, struct sl_arena *arena, s
             if (!sl_str_starts(text, SL_STR("GENERATOR")) && text.size && !add_info(h, arena, text))
                 return false;
         } else if (line.size && !sl_str_starts(line, SL_STR("MODULE "))) {
-            break;
+            break; /* the first record of another kind ends the header */
         }
     }
     return true;
 }
 
-/* Adds the code id in the form of Breakpad: capital letters, for a PE with its name. A Mach-O has its id in the MODULE record alone. */
+/* Adds an INFO record with the code id as Breakpad writes it: in capital letters, for a PE file followed by its name. None for Mach-O,
+ * whose id is the one in the MODULE record. False when out of memory. */
 static bool add_code_id(const struct dump_module *m, struct sl_arena *arena, struct dump_header *h)
 {
     const struct sl_object_info *info = sl_object_info(m->code);
@@ -202,7 +208,8 @@ static bool add_code_id(const struct dump_module *m, struct sl_arena *arena, str
     return add_info(h, arena, sl_buf_move_to_arena(&text, arena));
 }
 
-/* Returns the system in the MODULE record: that of the format, or of the record if the file is a symbol file already. */
+/* Returns the operating system for the MODULE record: the usual one of the file's format or, for a Breakpad symbol file, the one in its own
+ * MODULE record. */
 static struct sl_str get_os_name(const struct sl_object *object)
 {
     struct sl_bytes bytes = sl_object_file(object);
@@ -232,8 +239,8 @@ static struct sl_str get_module_name(const struct dump_module *m, struct sl_aren
     return copy ? (struct sl_str){copy, name.size} : name;
 }
 
-/* Fills `h` with the module's OS and name and its INFO records. A Breakpad file's own records are copied; other files get one of their code
- * id. False when out of memory. */
+/* Fills `h` with the module's OS and name and its INFO records: those of a Breakpad file are copied, other files get one with their code
+ * id. The options --name, --os, --extra-info and --no-generator override or add. False when out of memory. */
 bool dump_header_make(const struct dump_module *m, const struct options *o, struct sl_arena *arena,
                       struct dump_header *h)
 {

@@ -8,7 +8,7 @@
 
 enum { MAX_OBJECTS = 3 };
 
-/* Returns the module's distinct objects, the executable first. */
+/* Lists the objects of the module's files, each once, the executable first. Returns their number. */
 static size_t list_objects(const struct dump_module *m, struct sl_object *objects[MAX_OBJECTS])
 {
     struct sl_object *all[] = {m->code, m->main.object, m->debug};
@@ -60,7 +60,7 @@ struct unwind_writer {
     struct sl_breakpad_writer *writer;
 };
 
-/* Passes the range of unwind information to the writer, as code without a name. */
+/* Receives the address range of an unwind entry: tells the writer that there is code, which needs a FUNC record if no function has it. */
 static enum sl_code add_code(struct sl_unwind_sink *sink, const struct sl_unwind_range *range, struct sl_error *error)
 {
     struct unwind_writer *known = (struct unwind_writer *)sink;
@@ -68,7 +68,7 @@ static enum sl_code add_code(struct sl_unwind_sink *sink, const struct sl_unwind
     return was_added ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-/* Adds the code of a STACK WIN record as well. */
+/* Receives a STACK WIN record: tells the writer that there is code at its addresses. */
 static enum sl_code add_windows_code(struct sl_unwind_sink *sink, const struct sl_unwind_win *win,
                                      struct sl_error *error)
 {
@@ -84,7 +84,7 @@ enum sl_code dump_write_unwind_ranges(const struct dump_module *m, struct sl_bre
     return code != SL_OK && ran_out(m->code, code) ? code : SL_OK;
 }
 
-/* Stops at the first record: one is enough to know. */
+/* Called with the first STACK record: false stops reading, as one record shows that there are some. */
 static bool refuse_record(void *arg, struct sl_str text)
 {
     (void)arg, (void)text;

@@ -46,14 +46,15 @@ struct inspection {
     struct progress progress;
 };
 
-/* Prints what was written so far, so that the output of large directories appears early. */
+/* Prints and empties the output buffer, after each object, so that the output of large directories appears early. */
 static void inspect_flush(struct inspection *in)
 {
     output_write(sl_buf_view(&in->out));
     sl_buf_clear(&in->out);
 }
 
-/* Reports a failure and keeps the first exit status. Nothing inside of a directory, where other files are expected. */
+/* Reports a failure; the exit status of the command is that of the first one. Does nothing for a file found in a directory (`walking`):
+ * most files there are no debug files. */
 static void inspect_fail(struct inspection *in, const char *path, int status, const char *cause)
 {
     char text[4200];
@@ -66,7 +67,7 @@ static void inspect_fail(struct inspection *in, const char *path, int status, co
 
 /* ---- which objects ---- */
 
-/* True if the text is the object's code id, in any notation. */
+/* True if the text is the object's code id, written in capital or small letters, with or without dashes. */
 static bool has_code_id(const struct sl_object_info *info, const char *text)
 {
     struct sl_arena arena = {0};
@@ -93,7 +94,8 @@ static bool is_type(const struct inspection *in, const char *type)
 
 /* ---- showing ---- */
 
-/* Shows one object. `variants`: JSON of all objects of the file, for its member `variants`. */
+/* Shows one object, number `index` of `count` in its file, as JSON, text or, with --check, one line. `variants`: JSON text about all
+ * objects of the file, which becomes the member `variants`. */
 static void inspect_show(struct inspection *in, const char *path, struct input *input, size_t index, size_t count,
                          struct sl_buf *variants)
 {
@@ -129,7 +131,7 @@ struct inspected_objects {
     struct sl_arena arena;
 };
 
-/* Opens a Portable PDB embedded in the only object, as the second one. */
+/* Opens the Portable PDB embedded in a PE file, the only object, as second object of the file. False if there is none. */
 static bool open_embedded(struct inspected_objects *all)
 {
     struct sl_bytes bytes;
@@ -142,7 +144,8 @@ static void open_objects(struct inspection *in, const char *path, const struct s
                          struct inspected_objects *all)
 {
     struct sl_error error = {0};
-    *all = (struct inspected_objects){.items = calloc(archive->count + 1, sizeof *all->items)};
+    *all =
+        (struct inspected_objects){.items = calloc(archive->count + 1, sizeof *all->items)}; /* + 1: an embedded PDB */
     for (size_t i = 0; all->items && i < archive->count; i++) {
         enum sl_code code = sl_archive_object(archive, i, NULL, &all->items[all->count], &error);
         if (code == SL_OK)
@@ -178,7 +181,8 @@ static void inspect_objects(struct inspection *in, const char *path, struct inpu
     sl_buf_free(&variants);
 }
 
-/* Shows a file without objects (symbfile, minidump, mapping, source map). False for other kinds. */
+/* Shows a file of a kind that has no objects: symbfile, minidump, ProGuard mapping or source map. False for other kinds, and for kinds that
+ * the options exclude. */
 static bool inspect_whole(struct inspection *in, const char *path)
 {
     static const struct {
@@ -208,7 +212,8 @@ static bool inspect_whole(struct inspection *in, const char *path)
     return known;
 }
 
-/* Shows all objects of a static library, `lib.a(io.o)` ... False for other files. */
+/* Shows the objects in the members of a static library, under names such as `lib.a(io.o)`. False if the file is none, or no object in it
+ * was shown. */
 static bool inspect_members(struct inspection *in, const char *path)
 {
     struct sl_mapping mapping;
@@ -232,7 +237,7 @@ static bool inspect_members(struct inspection *in, const char *path)
     return is_archive && in->shown > shown;
 }
 
-/* Shows a file of any kind; tries the kinds without objects first. */
+/* Shows a file of any kind: one without objects, a static library, a symcache, or the objects of a debug file; tried in this order. */
 static void inspect_file(struct inspection *in, const char *path)
 {
     struct input input;
@@ -252,7 +257,8 @@ static void inspect_file(struct inspection *in, const char *path)
     input_close(&input);
 }
 
-/* Walks a directory. Files of unknown kinds in it are skipped; the named path itself, and directories, must be readable. */
+/* Shows the files in a directory and below, or the file if `path` is one. Files of unknown kinds below it are skipped; the path itself and
+ * all directories must be readable, or a failure is reported. */
 static void inspect_directory(struct inspection *in, char *path)
 {
     char *const paths[] = {path, NULL};
@@ -272,8 +278,8 @@ static void inspect_directory(struct inspection *in, char *path)
 
 /* ---- the command ---- */
 
-/* Inspects all arguments, and prints what they left in the buffer; returns the exit status. The status is 1 with --check if a file is
- * unusable, and STATUS_NOTHING if no object matched --arch and --id. */
+/* Inspects all arguments, and prints what is left in the output buffer. Returns the exit status: that of the first failure; without one, 1
+ * with --check if a file is unusable, and STATUS_NOTHING if --arch and --id match no object. */
 static int inspect_all(struct inspection *in)
 {
     in->w = sl_json_writer(&in->out);
@@ -300,7 +306,8 @@ static int inspect_all(struct inspection *in)
     return in->status == 0 && option_given(in->o, "check") && in->unusable ? 1 : in->status;
 }
 
-/* The command: checks the options and inspects the files. An --id that is no debug id may still be a code id. */
+/* The command: checks the options and inspects the files. An --id that is no debug id is compared with code ids only. Returns the exit
+ * status. */
 static int inspect_run(const struct options *o)
 {
     struct inspection in = {.o = o, .json = option_given(o, "json")};

@@ -12,7 +12,7 @@ struct finding_lists { /* the lists that the options ask for */
     bool sections, symbols, functions, files, sources, cfi;
 };
 
-/* Totals of a complete read. */
+/* Totals of an object that was read completely. */
 struct inspect_counts {
     uint64_t files, functions, inlinees, lines, symbols, cfi;
     size_t skipped; /* units that could not be read */
@@ -21,15 +21,15 @@ struct inspect_counts {
 struct inspect_results {
     const struct options *options;
     const char *path;
-    struct input *input; /* holds the object, or the symcache */
-    size_t index, count; /* the object's place among those of the file */
-    struct sl_buf *json_variants;
+    struct input *input;          /* holds the object, or the symcache */
+    size_t index, count;          /* number of the object in the file, from 0, and how many there are */
+    struct sl_buf *json_variants; /* JSON text about all objects of the file, for the member `variants` */
     struct finding_lists lists;
-    bool complete; /* the counts are known */
+    bool complete; /* the object was read completely, so `counts` are set */
     struct inspect_counts counts;
     const char *problem; /* NULL: usable */
-    const char *note;    /* may be NULL */
-    struct sl_buf hints; /* each ends in '\n' */
+    const char *note;    /* what a usable object lacks; NULL: nothing to say */
+    struct sl_buf hints; /* what the user could do about it; each ends in '\n' */
     struct sl_arena arena;
     struct sl_symbol *symbols;
     struct sl_map files;      /* the paths of source files */
@@ -44,17 +44,18 @@ struct inspect_results {
 
 /* ---- read.c ---- */
 
-/* Fills problem, note and hints; with --verify or a list, reads the whole object. */
+/* Fills `problem`, `note` and `hints` for the object; with --verify or an option for a list, reads the whole object and fills the lists. */
 void findings_make(struct inspect_results *f);
 void findings_free(struct inspect_results *f);
 
 /* Returns the sorted keys of a map. The caller frees the array. */
 struct sl_str *findings_sorted(const struct sl_map *map);
 
-/* Appends the URL of a source file by the Source Link rules; nothing when no rule matches. */
+/* Appends the URL from which the source file `path` can be downloaded, by the object's Source Link rules; nothing when no rule matches. */
 void findings_link(const struct inspect_results *f, struct sl_str path, struct sl_buf *url);
 
-/* Returns the file of a bundle with the URL `path`; NULL when there is none, or when a file has this path. */
+/* Returns the file of a source bundle that has `path` as its URL; NULL when there is none, or when a file of the bundle has it as its
+ * path. */
 const struct sl_bundle_file *findings_artifact(const struct inspect_results *f, struct sl_str path);
 
 /* Passes every STACK record of the object, with its line end, to `write`, which returns false to stop. Returns their number. */
@@ -62,17 +63,17 @@ uint64_t findings_cfi(struct inspect_results *f, bool (*write)(void *arg, struct
 
 /* ---- print.c ---- */
 
-/* Appends a size for people, "17.0 KiB". */
+/* Appends a number of bytes for people: "17.0 KiB". */
 void inspect_put_size(struct sl_buf *out, uint64_t size);
 
 void findings_print(struct inspect_results *f, struct sl_buf *out);
 void findings_json(struct inspect_results *f, struct sl_json_writer *w);
-/* Adds a function to the list while reading: a line, indented by its depth. */
+/* Adds a function or inlined call to the list of functions: a line, indented by `depth` (0: function), or with --json an object. */
 void findings_add_function(struct inspect_results *f, const struct sl_function *function, struct sl_str name,
                            struct sl_str location, unsigned depth);
-/* Writes one element of `variants`. */
+/* Writes one element of the JSON array `variants`: the ids and architecture of an object of the file. */
 void findings_variant(struct sl_json_writer *w, const struct sl_object_info *info);
-/* "dsym", "elf" ...: the format's name in the JSON output. */
+/* Returns the name of a format in the JSON output and for --type: "dsym", "elf" ... */
 const char *findings_type(enum sl_format format);
 
 /* ---- mapping.c, minidump.c, sourcemap.c, symbfile.c: files that hold no objects ---- */
@@ -88,6 +89,6 @@ struct inspected_file {
     bool unusable; /* a part of the file cannot be read */
 };
 
-/* Shows the file if it is of this kind, or a damaged file of it. False, showing nothing, for other kinds. */
+/* Shows a file of one kind, also if it is damaged. False, showing nothing, for files of other kinds. */
 typedef bool inspect_kind(struct inspected_file *file);
 inspect_kind inspect_mapping, inspect_minidump, inspect_sourcemap, inspect_symbfile;

@@ -3,7 +3,7 @@
 
 #include "jvm/mapping.h"
 
-/* Writes a mapping as one JSON object with the members of an object's findings. A mapping is always usable. */
+/* Writes what is known of a ProGuard mapping as one JSON object, with members named as for debug files. A mapping is always usable. */
 static void mapping_json(const char *path, size_t size, const char *id, const struct sl_jvm_summary *s,
                          struct sl_json_writer *w)
 {
@@ -25,7 +25,7 @@ static void mapping_json(const char *path, size_t size, const char *id, const st
     sl_json_end_object(w);
 }
 
-/* Appends the mapping's findings as text. The line of the compiler is left out if the file does not name one. */
+/* Appends what is known of a ProGuard mapping as text. The line of the compiler is left out if the file does not name one. */
 static void mapping_print(const char *path, size_t size, const char *id, const struct sl_jvm_summary *s,
                           struct sl_buf *out)
 {
@@ -44,7 +44,8 @@ static void mapping_print(const char *path, size_t size, const char *id, const s
                   s->methods == 1 ? "" : "s", s->has_lines ? "lines" : "no lines");
 }
 
-/* Shows a ProGuard or R8 mapping (inspect_kind). Its debug id is made from its text, which fails only when out of memory. */
+/* Shows a ProGuard or R8 mapping; false, showing nothing, if the file is none. Its debug id is a hash of its text, which fails only when
+ * out of memory: then nothing is shown, and the output is marked as failed. */
 bool inspect_mapping(struct inspected_file *file)
 {
     struct sl_str text = {(const char *)file->bytes.data, file->bytes.size};

@@ -17,14 +17,14 @@ struct dump_view {
 
 /* ---- text ---- */
 
-/* Writes a labelled line; nothing if the dump does not have the text. */
+/* Appends a line with a label; nothing if the text is empty, as the dump does not have it. */
 static void dump_line(struct sl_buf *out, const char *label, struct sl_str text)
 {
     if (text.size)
         sl_buf_printf(out, "  %-12s " SL_STR_FMT "\n", label, SL_STR_ARG(text));
 }
 
-/* Writes a line with a time in UTC; none if the time is out of range. */
+/* Appends a line with a time in UTC; nothing if the time is out of range. */
 static void put_time(struct sl_buf *out, const char *label, int64_t seconds)
 {
     char text[32];
@@ -45,7 +45,7 @@ static void put_system(const struct sl_minidump *dump, struct sl_buf *out)
                   dump->is_wow64 ? ", a 32-bit program (WoW64)" : "");
 }
 
-/* Returns the number of streams; 0 for a microdump: only its conversion to a minidump has streams. */
+/* Returns the number of streams in the file; 0 for a microdump, which is a text: the streams of `dump` were made from it. */
 static size_t count_streams(const struct sl_minidump *dump)
 {
     return dump->is_microdump ? 0 : dump->stream_count;
@@ -136,7 +136,7 @@ static void put_dump(const struct dump_view *view, struct sl_buf *out)
 
 /* ---- JSON ---- */
 
-/* Writes a thread; `stack` is the size of its stored stack. */
+/* Writes a thread; `stack` is the size of its stack in the dump, in bytes. */
 static void write_thread(struct sl_json_writer *w, const struct sl_crash_thread *thread, size_t stack)
 {
     sl_json_begin_object(w);
@@ -174,7 +174,7 @@ static void write_stream(struct sl_json_writer *w, const struct sl_minidump_stre
     sl_json_end_object(w);
 }
 
-/* Writes what the dump says about the crash. */
+/* Writes the members about system, crash, threads and modules, of a dump that can be read. */
 static void write_contents(struct sl_json_writer *w, const struct sl_minidump *dump)
 {
     const struct sl_crash *crash = &dump->crash;
@@ -224,12 +224,13 @@ static bool is_minidump(struct sl_bytes bytes)
            sl_microdump_is_in(bytes);
 }
 
-/* Reads the dump. `error` gets the reason if it is unreadable or yields no stacks. */
+/* Reads the dump into view->dump. If it is unreadable or yields no stacks, sets view->problem and view->unusable, whose texts are in
+ * `error`. */
 static void dump_read(struct dump_view *view, struct sl_bytes bytes, struct sl_arena *arena, struct sl_error *error)
 {
     if (sl_minidump_read(bytes, arena, &view->dump, error) != SL_OK)
         view->problem = error->message;
-    else if (!sl_minidump_enter_wow64(&view->dump, arena))
+    else if (!sl_minidump_enter_wow64(&view->dump, arena)) /* shows the 32-bit side of a WoW64 process */
         sl_fail(error, SL_BUSY, "out of memory");
     else if (view->dump.unread_processor)
         sl_fail(error, SL_UNSUPPORTED, "no stacks: registers of this processor (%s, %u) are not supported",

@@ -15,7 +15,7 @@ const char *findings_type(enum sl_format format)
     return format == SL_FORMAT_MACHO ? "dsym" : sl_format_name(format);
 }
 
-/* Appends "symtab, debug" ..., or "none". */
+/* Appends the features that an object has: "symtab, debug, unwind, sources", or "none". */
 static void put_features(struct sl_buf *out, const struct sl_features *f)
 {
     static const char *const names[] = {"symtab", "debug", "unwind", "sources"};
@@ -79,13 +79,13 @@ static bool is_local(struct sl_str path)
     return snprintf(text, sizeof text, SL_STR_FMT, SL_STR_ARG(path)) < (int)sizeof text && access(text, R_OK) == 0;
 }
 
-/* Returns a word for where the source's text can be found. */
+/* Returns where the text of a source file can be found: "embedded" in the object, "local" (on this machine) or "missing". */
 static const char *source_status(const struct inspect_results *f, struct sl_str path)
 {
     return sl_map_get(&f->embedded, path) ? "embedded" : is_local(path) ? "local" : "missing";
 }
 
-/* Returns the name of a symbol as it is shown; with --demangle in readable form, which lasts until the next call. */
+/* Returns the name of a symbol as it is shown. With --demangle it may be in `scratch`, and then lasts until the next call. */
 static struct sl_str symbol_name(const struct inspect_results *f, const struct sl_symbol *symbol,
                                  struct sl_buf *scratch)
 {
@@ -94,7 +94,8 @@ static struct sl_str symbol_name(const struct inspect_results *f, const struct s
     return readable ? sl_buf_view(scratch) : symbol->name;
 }
 
-/* Flushes long lists early. False when the output's reader has gone. */
+/* Writes the buffer to the output once it has 64 KiB, so that a long list does not fill the memory. False when nobody reads the output any
+ * more. */
 static bool flush_if_large(struct sl_buf *out)
 {
     if (out->size < 64 * 1024)
@@ -104,7 +105,7 @@ static bool flush_if_large(struct sl_buf *out)
     return ok;
 }
 
-/* Prints the sections that have names. The columns after a name longer than 28 columns move to the right. */
+/* Prints the sections that have names. A name longer than 28 columns moves the rest of its line to the right. */
 static void print_sections(struct inspect_results *f, struct sl_buf *out)
 {
     struct sl_section_info s;
@@ -115,13 +116,13 @@ static void print_sections(struct inspect_results *f, struct sl_buf *out)
         size_t before = out->size;
         sl_buf_cstr(out, "  ");
         output_put_safe(out, s.name);
-        int rest = 30 - (int)(out->size - before);
+        int rest = 30 - (int)(out->size - before); /* 30: two spaces and the 28 columns of the name */
         sl_buf_printf(out, "%*s %16llx %12llx%s%s\n", rest > 0 ? rest : 0, "", (unsigned long long)s.address,
                       (unsigned long long)s.size, s.compression ? "  " : "", s.compression ? s.compression : "");
     }
 }
 
-/* Prints a record of unwind information; the line end is the last byte. */
+/* Prints a STACK record, `line` with its line end. False, which stops reading, when nobody reads the output any more. */
 static bool print_record(void *arg, struct sl_str line)
 {
     struct sl_buf *out = arg;
@@ -131,7 +132,7 @@ static bool print_record(void *arg, struct sl_str line)
     return flush_if_large(out);
 }
 
-/* Appends type and debug id of a script or map in a bundle. */
+/* Appends type and debug id of a script or source map in a source bundle; nothing for other files. */
 static void print_artifact(const struct inspect_results *f, struct sl_str path, struct sl_buf *out)
 {
     const struct sl_bundle_file *file = findings_artifact(f, path);
@@ -143,7 +144,8 @@ static void print_artifact(const struct inspect_results *f, struct sl_str path, 
     sl_buf_printf(out, "  %s%s%s", sl_bundle_type_name(file->type), id[0] ? " " : "", id);
 }
 
-/* Prints the lists that the options ask for. Large ones are written in pieces, and end early once nobody reads them. */
+/* Prints the lists that the options ask for. Long lists are written to the output while they are made, and end early when nobody reads it
+ * any more. */
 static void print_lists(struct inspect_results *f, struct sl_buf *out)
 {
     struct sl_buf scratch = {0};
@@ -218,7 +220,7 @@ static void print_identity(struct inspect_results *f, struct sl_buf *out)
     }
 }
 
-/* Prints the compilers, and the sections that are compressed. */
+/* Prints the compilers with the number of their compilation units, and the sections that are compressed. */
 static void print_producers(struct inspect_results *f, struct sl_buf *out)
 {
     struct sl_str *names = findings_sorted(&f->producers);
@@ -272,7 +274,7 @@ static void print_object(struct inspect_results *f, struct sl_buf *out)
     print_lists(f, out);
 }
 
-/* Appends what a symcache contains. */
+/* Appends what a symcache contains. With --verify or --statistics, reads it all, and sets f->problem if it is damaged. */
 static void print_symcache(struct inspect_results *f, struct sl_buf *out)
 {
     const struct sl_symcache *c = &f->input->cache;
@@ -295,7 +297,7 @@ static void print_symcache(struct inspect_results *f, struct sl_buf *out)
     print_line(out, "Hint", sl_str(error.message));
 }
 
-/* Appends the findings as text, the path first. A file without an object is a symcache. */
+/* Appends all that was found out about a file, as text. A file without an object is a symcache. */
 void findings_print(struct inspect_results *f, struct sl_buf *out)
 {
     output_put_safe(out, sl_str(f->path));
@@ -348,7 +350,7 @@ static void json_identity(struct inspect_results *f, struct sl_json_writer *w)
     sl_buf_free(&text);
 }
 
-/* Writes the totals of a complete read. */
+/* Writes the member "counts": the totals of an object that was read completely, else null. */
 static void json_counts(struct inspect_results *f, struct sl_json_writer *w)
 {
     const struct {
@@ -396,7 +398,7 @@ static void json_sections(struct inspect_results *f, struct sl_json_writer *w)
     sl_json_end_array(w);
 }
 
-/* Writes the list of symbols. Long lists are written out while they are made; it ends early when the output's reader has gone. */
+/* Writes the list of symbols. A long list is written to the output while it is made, and ends early when nobody reads it any more. */
 static void json_symbols(struct inspect_results *f, struct sl_json_writer *w)
 {
     struct sl_buf scratch = {0};
@@ -425,7 +427,8 @@ static void json_artifact(const struct inspect_results *f, struct sl_str path, s
     text_or_null(w, "debug_id", sl_str(id));
 }
 
-/* Writes the source files: paths alone, or with --sources where each was found. */
+/* Writes the list of source files: the member "files", paths alone, or, if `sources`, the member "sources" with where each text can be
+ * found. */
 static void json_paths(struct inspect_results *f, struct sl_json_writer *w, bool sources)
 {
     struct sl_str *paths = findings_sorted(&f->files);
@@ -450,7 +453,7 @@ static void json_paths(struct inspect_results *f, struct sl_json_writer *w, bool
     sl_buf_free(&url);
 }
 
-/* Writes a record of unwind information as a JSON string, without its line end. */
+/* Writes a STACK record as a JSON string, without its line end. False, which stops reading, when nobody reads the output any more. */
 static bool json_record(void *arg, struct sl_str line)
 {
     struct sl_json_writer *w = arg;
@@ -481,7 +484,8 @@ static void json_lists(struct inspect_results *f, struct sl_json_writer *w)
     }
 }
 
-/* Writes the findings as one JSON object. A file without an object is a symcache, which has no identity, counts and lists. */
+/* Writes all that was found out about a file, as one JSON object. A file without an object is a symcache: ids, counts and lists are not
+ * shown of it. */
 void findings_json(struct inspect_results *f, struct sl_json_writer *w)
 {
     sl_json_begin_object(w);

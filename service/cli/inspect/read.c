@@ -1,4 +1,4 @@
-/* `symloom inspect`: reading the file. */
+/* `symloom inspect`: reads an object for its lists and totals, and finds out whether it is usable. */
 #include "cli/inspect/inspect.h"
 
 #include <stdio.h>
@@ -17,10 +17,10 @@
 struct function_counter {
     struct sl_function_sink sink;
     struct inspect_results *f;
-    struct sl_str *paths; /* paths of the batch's files */
+    struct sl_str *paths; /* full paths of the files of the current batch, by their index in it */
 };
 
-/* Adds `more` to the count of a text; keeps a copy of a new one. False when out of memory. */
+/* Adds `more` to the count of a text in `map`, whose values are counts, not pointers. A new text is copied. False when out of memory. */
 static bool count_text(struct inspect_results *f, struct sl_map *map, struct sl_str text, uintptr_t more)
 {
     void *known = sl_map_get(map, text);
@@ -36,7 +36,7 @@ static bool count_text(struct inspect_results *f, struct sl_map *map, struct sl_
     return slot != NULL;
 }
 
-/* Counts a function and its inlined calls, and lists them if that is wanted. */
+/* Counts a function and its inlined calls (`depth` > 0), and with --functions adds them to the list, each with file and first line. */
 static void count_function(struct function_counter *c, const struct sl_function_batch *batch,
                            const struct sl_function *function, unsigned depth)
 {
@@ -59,13 +59,13 @@ static void count_function(struct function_counter *c, const struct sl_function_
     }
     for (uint32_t i = 0; i < function->inlinee_count; i++)
         count_function(c, batch, &function->inlinees[i], depth + 1);
-    if (f->lists.functions && f->json) {
+    if (f->lists.functions && f->json) { /* findings_add_function has begun the object and its array "inlinees" */
         sl_json_end_array(&f->function_writer);
         sl_json_end_object(&f->function_writer);
     }
 }
 
-/* Counts the functions and files of a batch, which is freed afterwards. */
+/* Receives a batch of functions, which is freed afterwards: counts its functions, files and compiler. */
 static enum sl_code inspect_read_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                                          struct sl_error *error)
 {
@@ -102,8 +102,8 @@ static void hint(struct inspect_results *f, const char *format, ...)
     sl_buf_printf(&f->hints, "%s\n", text);
 }
 
-/* Reads a Portable PDB: methods have no addresses, documents may be embedded or linked. Charges work to the budget per row, because many
- * rows may share one long name. */
+/* Counts documents, embedded sources, methods and lines of a Portable PDB, and reads its Source Link rules. Charges the work for each row
+ * to the budget, because many rows may share one long name. False when that is used up or memory is out. */
 static bool inspect_read_documents(struct inspect_results *f, const struct sl_ppdb *ppdb,
                                    const struct sl_ppdb_info *info)
 {
@@ -140,7 +140,7 @@ static bool inspect_read_documents(struct inspect_results *f, const struct sl_pp
     return ok;
 }
 
-/* Reads a Portable PDB: methods, lines and documents. */
+/* Reads a Portable PDB completely. If that fails, a hint says why, and what was read so far is shown. */
 static void read_ppdb(struct inspect_results *f)
 {
     struct sl_error error = {0};
@@ -164,7 +164,7 @@ static void inspect_open_bundle(struct inspect_results *f)
         hint(f, "cannot read the bundle: %s", error.message);
 }
 
-/* Lists the files of a source bundle. */
+/* Lists the files of a source bundle by path, URL or name; those that are in the archive count as embedded. */
 static void read_bundle(struct inspect_results *f)
 {
     bool ok = f->bundle != NULL;
@@ -177,7 +177,7 @@ static void read_bundle(struct inspect_results *f)
     f->complete = true;
 }
 
-/* Appends the file's own URL, else the one that the bundle's links give for its path. */
+/* Appends the URL that the bundle has for this file or, without one, the URL that its source links give for the path. */
 static void link_of_bundle(const struct inspect_results *f, struct sl_str path, struct sl_buf *url)
 {
     const struct sl_bundle_file *file = sl_bundle_by_path(f->bundle, path);
@@ -192,7 +192,8 @@ const struct sl_bundle_file *findings_artifact(const struct inspect_results *f, 
     return f->bundle && !sl_bundle_by_path(f->bundle, path) ? sl_bundle_by_url(f->bundle, path) : NULL;
 }
 
-/* True if a bundle holds scripts or maps: these are found by URL or their own ids, so that the bundle needs no id. */
+/* True if the source bundle has scripts or source maps: they are found by URL or their own debug ids, so the bundle needs no id to be
+ * usable. */
 static bool has_artifacts(const struct inspect_results *f)
 {
     for (size_t i = 0; f->bundle && i < sl_bundle_count(f->bundle); i++)
@@ -215,7 +216,7 @@ void findings_link(const struct inspect_results *f, struct sl_str path, struct s
     sl_arena_free(&arena);
 }
 
-/* Counts a source that is embedded in DWARF. */
+/* Called for each source text in DWARF: counts its path as embedded. False when out of memory. */
 static bool add_embedded(void *arg, const struct sl_file *file, struct sl_bytes text)
 {
     struct inspect_results *f = arg;
@@ -235,6 +236,7 @@ uint64_t findings_cfi(struct inspect_results *f, bool (*write)(void *arg, struct
     text.write = write;
     text.arg = arg;
     enum sl_code code = sl_unwind_read(f->input->object, &text.sink, &error);
+    /* when `complete`, an earlier call has counted the records and added these hints */
     if (!f->complete && (code == SL_MALFORMED || code == SL_INTERNAL))
         hint(f, "cannot read the unwind information: %s", error.message);
     if (!f->complete && text.sink.skipped)
@@ -250,7 +252,8 @@ static bool ignore_record(void *arg, struct sl_str line)
     return true;
 }
 
-/* Reads everything for the counts. What cannot be read becomes a hint, and the rest is still shown. */
+/* Reads functions, sources, symbols and unwind information, for totals and lists. If a part cannot be read, a hint says so, and the rest is
+ * still shown. */
 static void inspect_read_all(struct inspect_results *f)
 {
     struct sl_error error = {0};
@@ -293,12 +296,12 @@ static bool has_section(struct sl_object *object, const char *name)
     return false;
 }
 
-/* Returns why the object is of no use for symbolication; NULL if it is of use. */
+/* Returns why the object is useless for symbolication: it has no id by which it could be found, or no information. NULL if it is usable. */
 static const char *describe_problem(struct sl_object *object)
 {
     const struct sl_object_info *info = sl_object_info(object);
     const struct sl_features *f = &info->features;
-    /* an id hashed from the code is useless if everything else is stripped */
+    /* an ELF file without build id, whose debug id is a hash of its code, and which is stripped */
     bool made_up =
         info->format == SL_FORMAT_ELF && !info->code_id.size && !f->has_debug_info && !has_section(object, ".symtab");
     bool has_names = info->format == SL_FORMAT_WASM ? has_section(object, "name") : f->has_symbols;
@@ -311,7 +314,7 @@ static const char *describe_problem(struct sl_object *object)
     return NULL;
 }
 
-/* Symbol names of bitcode builds are in a separate BCSymbolMap. */
+/* True if the object has a symbol `__hidden#N_`, as Apple's bitcode builds do: its name is in a separate BCSymbolMap. */
 static bool has_hidden_symbols(struct inspect_results *f)
 {
     struct sl_arena arena = {0};
@@ -332,7 +335,7 @@ static bool has_go_table(struct sl_object *object)
     return sl_object_go_table(object, &table, &address);
 }
 
-/* Explains what a file without an id can be used for. */
+/* Adds a hint that says how a file without an id can be found: by its path and, if one can be made from its contents, by that id. */
 static void hint_made_id(struct inspect_results *f)
 {
     struct sl_debug_id id;
@@ -345,17 +348,18 @@ static void hint_made_id(struct inspect_results *f)
     hint(f, "no id: found by its path; dump-syms and sort use an id made from its contents: %s", text);
 }
 
-/* Limit of units to check for a hint, because large files have very many. */
+/* Number of compilation units that are checked for missing .dwo files: large files have very many. */
 enum { MAX_HEADERS = 4096 };
 
-/* Adds hints about what the file lacks, and what may be done. */
+/* Adds hints about what the file lacks. Notes of the searches for its debug file and .dwo files go to f->input->notes, which findings_make
+ * turns into hints. */
 static void make_hints(struct inspect_results *f)
 {
     const struct sl_object_info *info = sl_object_info(f->input->object);
     struct debug_file debug = {0};
     if (!info->features.has_debug_info && !f->input->alone)
         debug_file_find(f->input->object, f->input->path, NULL, NULL, &debug, f->input);
-    debug_file_close(&debug);
+    debug_file_close(&debug); /* only the notes about it are needed */
     input_add_note_split_units(f->input, MAX_HEADERS);
     if (sl_debug_id_is_nil(&info->debug_id) && !f->problem && info->format != SL_FORMAT_SOURCEBUNDLE)
         hint_made_id(f);

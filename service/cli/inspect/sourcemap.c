@@ -1,4 +1,4 @@
-/* `symloom inspect` for source maps: id, contents, sources. */
+/* `symloom inspect` for source maps: debug id, totals, sources. */
 #include "cli/inspect/inspect.h"
 
 #include "js/smcache.h"
@@ -7,8 +7,9 @@
 struct sourcemap_summary {
     struct sl_sourcemap map;
     struct sl_error problem; /* code SL_OK: no problem */
-    uint64_t sources, contents, names, tokens, lines;
-    uint64_t ignored;
+    uint64_t sources, contents, names, tokens,
+        lines;           /* `contents`: sources with text; `lines` of the script with mappings (tokens) */
+    uint64_t ignored;    /* sources in the ignore list */
     bool *ignores;       /* per source; NULL unless some are ignored */
     bool functions;      /* has Metro's function maps */
     bool scopes;         /* has the `scopes` proposed for ECMA-426 */
@@ -31,7 +32,7 @@ static bool is_sourcemap(struct sl_str text)
 
 /* ---- reading ---- */
 
-/* Counts the mappings, and the lines of the script that have some; stops at the first that is damaged. */
+/* Counts the mappings, and the lines of the script that have some. Stops at the first damaged mapping, and sets s->problem. */
 static void count_tokens(struct sourcemap_summary *s)
 {
     struct sl_sourcemap_tokens tokens;
@@ -40,12 +41,12 @@ static void count_tokens(struct sourcemap_summary *s)
     sl_sourcemap_tokens(&s->map, &tokens);
     while (sl_sourcemap_batch(&tokens, &batch, &s->problem) == SL_OK && batch.count)
         for (uint32_t i = 0; i < batch.count; i++) {
-            s->lines += !s->tokens++ || batch.line[i] != line;
+            s->lines += !s->tokens++ || batch.line[i] != line; /* mappings are sorted by line */
             line = batch.line[i];
         }
 }
 
-/* Counts the texts of a list that are not null. */
+/* Returns how many texts of a list of the source map, such as `sourcesContent`, are not null. */
 static uint64_t count_texts(const struct sourcemap_summary *s, const struct sl_sourcemap_part *part,
                             enum sl_sourcemap_list list)
 {
@@ -61,7 +62,7 @@ static uint64_t count_texts(const struct sourcemap_summary *s, const struct sl_s
     return count;
 }
 
-/* Marks the sources of the ignore list; numbers beyond the sources are skipped. */
+/* Sets s->ignores and s->ignored by the map's ignore list (`ignoreList`), each source once; numbers without a source are skipped. */
 static void mark_ignored(struct sourcemap_summary *s, struct sl_arena *arena)
 {
     uint64_t source;
@@ -74,7 +75,8 @@ static void mark_ignored(struct sourcemap_summary *s, struct sl_arena *arena)
     }
 }
 
-/* Checks the scopes by converting the map as lookups do. */
+/* Finds out whether `scopes` is malformed by converting the map to a look-up table, as for symbolication: sets s->bad_scopes, but
+ * not if the map cannot be converted for another reason. */
 static void check_scopes(struct sourcemap_summary *s, struct sl_str text)
 {
     const struct sl_smcache_options options = {0};
@@ -89,7 +91,8 @@ static void check_scopes(struct sourcemap_summary *s, struct sl_str text)
     sl_buf_free(&table);
 }
 
-/* Fills the summary. False when it is not a source map. */
+/* Fills the summary. False if the text is JSON that is not a source map: no part of it has mappings. A text that cannot be read counts as a
+ * damaged source map: s->problem is set. */
 static bool summarise(struct sl_str text, struct sl_arena *arena, struct sourcemap_summary *s)
 {
     bool mapped = false;
@@ -114,8 +117,8 @@ static bool summarise(struct sl_str text, struct sl_arena *arena, struct sourcem
 
 /* ---- sources ---- */
 
-/* Lists the sources of one section: whether `contents` has the text ("embedded"), and whether it is in the ignore list. `first`: the
- * index of its first source in the whole map. */
+/* Lists the sources of one section of the map, as JSON (`w`) or, if that is NULL, as text (`out`): whether the map contains the source's
+ * text ("embedded"), and whether it is in the ignore list. `first`: index of the section's first source in the whole map. */
 static void list_part(const struct sourcemap_summary *s, const struct sl_sourcemap_part *part, uint64_t first,
                       struct sl_json_writer *w, struct sl_buf *out)
 {
@@ -146,7 +149,7 @@ static void list_part(const struct sourcemap_summary *s, const struct sl_sourcem
     sl_buf_free(&content);
 }
 
-/* Lists the sources of all parts, numbered through. */
+/* Lists the sources of all sections of the map, as JSON (`w`) or, if that is NULL, as text (`out`). */
 static void list_all(const struct sourcemap_summary *s, struct sl_json_writer *w, struct sl_buf *out)
 {
     uint64_t first = 0;
@@ -203,7 +206,7 @@ static void put_count(struct sl_buf *out, uint64_t count, const char *what)
     sl_buf_printf(out, "%llu %s%s", (unsigned long long)count, what, count == 1 ? "" : "s");
 }
 
-/* Appends a source map's findings as text: format, debug id, counts, whether it is usable. With `list`, its sources follow. */
+/* Appends what a source map contains as text: format, debug id, totals, whether it is usable. With `list`, its sources follow. */
 static void sourcemap_print(const char *path, size_t size, const char *id, const struct sourcemap_summary *s, bool list,
                             struct sl_buf *out)
 {
@@ -234,7 +237,7 @@ static void sourcemap_print(const char *path, size_t size, const char *id, const
         list_all(s, NULL, out);
 }
 
-/* Shows the summary as JSON, as one line with --check, or as text; a map without a debug id has none shown. */
+/* Shows the summary of a source map: as JSON, as one line with --check, or as text. */
 static void sourcemap_show(const struct inspected_file *file, const struct sourcemap_summary *s)
 {
     const struct sl_debug_id *id = &s->map.debug_id;
@@ -251,7 +254,7 @@ static void sourcemap_show(const struct inspected_file *file, const struct sourc
         sourcemap_print(file->path, file->bytes.size, has_id ? text : NULL, s, list, file->out);
 }
 
-/* Shows a JavaScript source map (inspect_kind). One without a debug id never matches --id. */
+/* Shows a JavaScript source map; false, showing nothing, if the file is none. With --id, one without debug id is never shown. */
 bool inspect_sourcemap(struct inspected_file *file)
 {
     struct sl_str text = {(const char *)file->bytes.data, file->bytes.size};

@@ -19,7 +19,7 @@ static void print_place(struct symbfile_summary *s, struct sl_str function, stru
     sl_buf_u8(&s->out, '\n');
 }
 
-/* Counts a range, and lists it with --symbols, indented by its depth among inlined calls. */
+/* Receives an address range: counts it, and with --symbols lists it, indented by its depth among inlined calls. */
 static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symbfile_range *r, struct sl_error *error)
 {
     struct symbfile_summary *s = (struct symbfile_summary *)sink;
@@ -35,7 +35,7 @@ static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symb
     return SL_OK;
 }
 
-/* Counts a return pad, and lists its frames with --symbols. */
+/* Receives a return pad (the frames at one return address): counts it, and with --symbols lists its frames. */
 static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *p, struct sl_error *error)
 {
     struct symbfile_summary *s = (struct symbfile_summary *)sink;
@@ -72,7 +72,8 @@ static void write_json(const struct symbfile_summary *s, const char *path, size_
     sl_json_end_object(w);
 }
 
-/* Shows a symbfile (inspect_kind). The records before the damaged part of a file are still counted and, with --symbols, listed. */
+/* Shows a symbfile; false, showing nothing, if the file is none. Of a damaged file, the records before the damage are still counted and,
+ * with --symbols, listed. */
 bool inspect_symbfile(struct inspected_file *file)
 {
     struct sl_error error = {0};
@@ -81,7 +82,7 @@ bool inspect_symbfile(struct inspected_file *file)
         return false;
     bool check = option_given(file->options, "check");
     struct symbfile_summary s = {.sink = {.range = on_range, .pad = on_pad, .table = on_table}};
-    s.list = !file->w && !check && option_given(file->options, "symbols");
+    s.list = !file->w && !check && option_given(file->options, "symbols"); /* JSON and --check have no list */
     const char *problem = sl_symbfile_read(file->bytes, &s.sink, &error) == SL_OK ? NULL : (const char *)error.message;
     if (file->w) {
         write_json(&s, file->path, file->bytes.size, problem, file->w);
