@@ -1,4 +1,4 @@
-/* The configuration of user commands: which files are read, and which keys apply. */
+/* Reads the configuration of user commands: the nearest project file and the user's own file, called layers here. */
 #include "cli/locator/locator.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 /* ---- reading a file ---- */
 
-/* Prints the errors of a file on stderr. */
+/* Prints the errors of a configuration file on stderr, and removes the warnings from `problems`. */
 static void report_errors(const char *path, struct value_problems *problems)
 {
     struct sl_buf text = {0};
@@ -69,7 +69,7 @@ enum sl_code locator_read_config(const char *path, struct config **config, struc
     return code;
 }
 
-/* Loads the file and prints its errors; loads the defaults if `path` is NULL. */
+/* Loads a YAML file of the service's format, and prints its errors; loads the defaults if `path` is NULL. */
 static enum sl_code locator_config_load(const char *path, struct config **config, struct sl_error *error)
 {
     struct sl_arena arena = {0};
@@ -146,7 +146,7 @@ enum sl_code locator_read_source_file(const char *path, struct config **config, 
     if (code != SL_OK)
         return code;
     sl_buf_add(&copy, mapping.bytes.data, mapping.bytes.size);
-    sl_buf_u8(&copy, '\0');
+    sl_buf_u8(&copy, '\0'); /* for strcspn in wrap_as_sources */
     struct sl_str text = {copy.failed ? "" : (const char *)copy.data, copy.failed ? 0 : copy.size - 1};
     if (!copy.failed && is_empty(text)) {
         sl_buf_free(&copy);
@@ -167,7 +167,7 @@ enum sl_code locator_read_source_file(const char *path, struct config **config, 
 
 /* ---- the layers ---- */
 
-/* Reads one layer of the configuration, and prints its errors on stderr. */
+/* Reads a project file or user's file, also one of symbolicli (TOML), and prints its errors on stderr. */
 static enum sl_code load_layer(const char *path, struct config **config, struct sl_error *error)
 {
     struct sl_arena arena = {0};
@@ -183,7 +183,7 @@ static bool is_there(const char *path)
     return access(path, F_OK) == 0;
 }
 
-/* Finds the nearest project file, from the working directory upwards. */
+/* Finds the nearest project file, from the working directory upwards. False when there is none. */
 static bool find_project(char path[4096])
 {
     static const char *const names[] = {".symloom.yml", ".symboliclirc", "symbolicli.toml"};
@@ -205,7 +205,7 @@ static bool find_project(char path[4096])
     }
 }
 
-/* Builds `$variable/rest`, or `$HOME/fallback/rest` if the variable is unset. */
+/* Builds `$variable/rest`, or `$HOME/fallback/rest` if the variable is unset. False if $HOME is unset, too, or the path is too long. */
 static bool user_path(const char *variable, const char *fallback, const char *rest, char path[4096])
 {
     const char *base = server_environment(variable), *home = server_environment("HOME");
@@ -215,7 +215,7 @@ static bool user_path(const char *variable, const char *fallback, const char *re
     return length > 0 && length < 4096;
 }
 
-/* Finds the user's own file. False when there is none. */
+/* Finds the user's own configuration file: symloom's or, without that, symbolicli's. False when there is none. */
 static bool find_user(char path[4096])
 {
     if (user_path("XDG_CONFIG_HOME", ".config", "symloom/cli.yml", path) && is_there(path))
@@ -261,9 +261,9 @@ static bool is_root_elsewhere(const char *directory)
     return st.st_uid != 0;
 }
 
-/* Chooses the cache directory: that of --cache-dir or $SYMLOOM_CACHE_DIR (`given`; "" means no disk cache); else that of the first layer
- * that sets one; else `symloom` below $XDG_CACHE_HOME. A loaded configuration does not show whether its file has the key cache_dir. So the
- * default of a configuration without a file is read (`usual`), and a layer with the same directory counts as one that sets none. */
+/* Sets layers[0]->cache_dir: to --cache-dir or $SYMLOOM_CACHE_DIR (`given`; "" means no disk cache); else to that of the first
+ * configuration that sets one; else to `symloom` below $XDG_CACHE_HOME. A loaded configuration does not show whether its file has the key
+ * cache_dir. So the default of a configuration without a file is read (`usual`); one with the same directory counts as setting none. */
 static void choose_cache(const struct options *o, struct config *layers[2])
 {
     char path[4096];
@@ -277,7 +277,7 @@ static void choose_cache(const struct options *o, struct config *layers[2])
         chosen = *given ? given : NULL;
     else if (!chosen && user_path("XDG_CACHE_HOME", ".cache", "symloom", path))
         chosen = path;
-    /* works without a disk cache */
+    /* without a writable directory the command works without a disk cache */
     if (chosen && is_root_elsewhere(chosen)) {
         if (!option_given(o, "quiet"))
             print_note("warning: %s belongs to another user: root does not write there; pass another directory with "
@@ -289,7 +289,8 @@ static void choose_cache(const struct options *o, struct config *layers[2])
     config_release(fresh);
 }
 
-/* Interactive use: any address may be contacted, and a miss is not cached, since the user may have just added the file. */
+/* Changes a configuration for a command that a user runs: any address may be contacted, a file that was not found is searched again the
+ * next time, since the user may just have added it, and warnings are logged to stderr. */
 static void adapt_for_user(struct config *config)
 {
     config->connect_to_reserved_ips = true;

@@ -1,4 +1,4 @@
-/* An index by id of all debug files below directories, for directories without a known layout. */
+/* Indexes all debug files below directories by their ids and names, for directories whose layout is not known. */
 #include "cli/locator/locator.h"
 
 #include <stddef.h>
@@ -18,7 +18,7 @@ enum { MAX_FILES = 200000 };
 
 struct indexed_object { /* an object of a file */
     const char *path;
-    enum file_type type;
+    enum file_type type; /* by which searches ask for such a file */
     struct sl_str code_id, raw_code_id;
     struct sl_debug_id debug_id;
     struct sl_features features;
@@ -34,7 +34,7 @@ struct file_index {
     struct sl_arena arena;
     struct indexed_object *objects;
     size_t count, capacity, files;
-    bool built, plain;
+    bool built, plain;     /* built: all files were read; plain: the roots are files, without layouts */
     struct sl_map by_name; /* file name without its debug suffix -> 1 + index of the first object; see `next_named` */
     size_t *next_named, named_count, named_capacity; /* per object: 1 + index of the next one with this name; 0: none */
 };
@@ -75,7 +75,8 @@ static enum sl_format format_of_program(const struct sl_object_info *info)
     return program ? program : info->program_format;
 }
 
-/* Adds an object. A file without an id gets the one that dump-syms derives from its contents. */
+/* Adds an object to the index. One without a debug id gets the id that dump-syms makes from its contents. Leaves out objects that no search
+ * asks for, that have no id at all, or for which there is no memory. */
 static void add_object(struct file_index *index, const char *path, struct sl_object *object)
 {
     const struct sl_object_info *info = sl_object_info(object);
@@ -99,7 +100,7 @@ static void add_object(struct file_index *index, const char *path, struct sl_obj
                                                              .arch = info->arch};
 }
 
-/* Adds the ids of all objects of a file. Reads no more of it than the identity. */
+/* Adds all objects of a file to the index. Does nothing if the file cannot be read, or MAX_FILES were read before. */
 static void locator_index_add_file(struct file_index *index, const char *path)
 {
     struct sl_mapping mapping;
@@ -108,7 +109,7 @@ static void locator_index_add_file(struct file_index *index, const char *path)
     if (index->files++ >= MAX_FILES || sl_map_file(path, &mapping, NULL) != SL_OK)
         return;
     const char *copy = NULL;
-    struct sl_object_limits limits = {.identity = true};
+    struct sl_object_limits limits = {.identity = true}; /* read no more of the file than its ids and features */
     if (sl_archive_open(mapping.bytes, &archive, NULL) == SL_OK)
         for (size_t i = 0; i < archive.count; i++) {
             if (sl_archive_object(&archive, i, &limits, &object, NULL) != SL_OK)
@@ -120,7 +121,8 @@ static void locator_index_add_file(struct file_index *index, const char *path)
     sl_unmap(&mapping);
 }
 
-/* Reads all files once. Only when the layout of names did not lead to a file, as it takes long for a large directory. */
+/* Reads all files at and below the roots, once. Called only when a file was not found by the paths of symbol store layouts, as this takes
+ * long for a large directory. */
 static void locator_index_build(struct file_index *index)
 {
     index->built = true;
@@ -133,14 +135,15 @@ static void locator_index_build(struct file_index *index)
     }
 }
 
-/* True if a file with these features is of use for the purpose. */
+/* True if a file with these features can be used for the purpose: it has unwind information, or debug information or symbols. */
 static bool has_purpose(const struct sl_features *features, enum purpose purpose)
 {
     bool debug = features->has_debug_info || features->has_symbols;
     return purpose == PURPOSE_ANY_OBJECT || (purpose == PURPOSE_UNWIND ? features->has_unwind_info : debug);
 }
 
-/* Code ids of different systems are unrelated: build ids, UUIDs, and time stamps with sizes. */
+/* True if the object may belong to a program of this type, that is system. Needed when only code ids are compared: those of different
+ * systems (build ids, UUIDs, time stamps with sizes) are unrelated. */
 static bool same_format(const struct indexed_object *object, enum object_type type)
 {
     enum sl_format wanted = object_type_format(type);
@@ -169,7 +172,8 @@ static bool may_run_together(enum sl_arch a, enum sl_arch b, enum object_type ty
     return (type == OBJECT_PE || type == OBJECT_MACHO) && is_translated(one) && is_translated(other);
 }
 
-/* True if the object is the wanted one. A code id alone is compared only with programs of the same system. */
+/* True if the object has the wanted debug id or, if there is none, the wanted code id and belongs to the same system; and if its code could
+ * run in the process that has the wanted module. */
 static bool has_id_of(const struct indexed_object *object, const struct object_id *id)
 {
     struct sl_object_info info = {
@@ -181,14 +185,15 @@ static bool has_id_of(const struct indexed_object *object, const struct object_i
 
 const char *file_index_find(struct file_index *index, const struct object_id *id, enum purpose purpose)
 {
-    const char *breakpad = NULL, *symbols = NULL; /* the second and the third choice */
+    /* best: debug information (or what else the purpose needs); then the same in a Breakpad file; then symbols alone */
+    const char *breakpad = NULL, *symbols = NULL;
     if (!index->built)
         locator_index_build(index);
     for (size_t i = 0; i < index->count; i++) {
         const struct indexed_object *object = &index->objects[i];
         if (!has_id_of(object, id) || !has_purpose(&object->features, purpose))
             continue;
-        /* the first choice ends the search; of the others, the first one found is remembered */
+        /* a best file ends the search; of the others, the first one found is remembered */
         const char **choice = purpose == PURPOSE_DEBUG && !object->features.has_debug_info ? &symbols : &breakpad;
         if (choice == &breakpad && object->type != FILE_BREAKPAD)
             return object->path;
@@ -206,7 +211,8 @@ void file_index_add(struct file_index *index, const char *path)
 
 /* ---- by name ---- */
 
-/* Indexes the objects that were added since the last call. False when out of memory. */
+/* Adds the objects that are new since the last call to the index by file name: a list for each name, the newest object first. False when
+ * out of memory. */
 static bool index_names(struct file_index *index)
 {
     if (!sl_grow(&index->next_named, &index->named_capacity, index->count, sizeof *index->next_named))
@@ -229,7 +235,7 @@ bool object_ids_equal(const struct object_id *a, const struct object_id *b)
     return a->has_debug_id && b->has_debug_id && sl_debug_id_equal(&a->debug_id, &b->debug_id);
 }
 
-/* Returns the ids of an indexed object, in the form of a search. */
+/* Returns the ids of an indexed object as a struct object_id, with which searches are made. Texts are the index's. */
 static struct object_id id_of_object(const struct indexed_object *object)
 {
     static const enum object_type types[] = {
@@ -253,7 +259,7 @@ enum name_match file_index_find_named(struct file_index *index, struct sl_str na
         const struct indexed_object *object = &index->objects[at - 1];
         struct object_id other = id_of_object(object);
         size_t common = sl_path_common_parts(name, sl_str(object->path));
-        if (common < *parts)
+        if (common < *parts) /* an object with a longer common end was found before, here or in another index */
             continue;
         if (common > *parts || found == NAMED_NONE) {
             found = NAMED_ONE;
@@ -268,7 +274,8 @@ enum name_match file_index_find_named(struct file_index *index, struct sl_str na
 
 /* ---- as a source ---- */
 
-/* Describes the file for the cache: size and time make a changed file a different one. */
+/* Describes a file for the cache by its real path and a version made of size and time of change, so that a changed file is a different one.
+ * False if it does not exist, or when out of memory. */
 static bool locator_index_file(const char *path, struct sl_arena *arena, struct indexed_file *file)
 {
     struct stat st;
@@ -277,7 +284,7 @@ static bool locator_index_file(const char *path, struct sl_arena *arena, struct 
     if (good) {
         int size = snprintf(version, sizeof version, "%llu %lld.%09ld", (unsigned long long)st.st_size,
                             (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
-        /* paths are relative to the root directory */
+        /* + 1: without the first slash, as the source of these files is the directory "/" */
         file->path = (struct sl_str){sl_arena_strndup(arena, real + 1, strlen(real + 1)), strlen(real + 1)};
         file->version = (struct sl_str){sl_arena_strndup(arena, version, (size_t)size), (size_t)size};
         good = file->path.data && file->version.data;
@@ -286,7 +293,8 @@ static bool locator_index_file(const char *path, struct sl_arena *arena, struct 
     return good;
 }
 
-/* Finds the first file of the type at one of the paths of the root's layouts. Returns the number of files, 0 or 1, or INDEX_BUSY. */
+/* Finds the first file that exists at one of the paths that symbol store layouts have for this id and type below the directory. Returns the
+ * number of files, 0 or 1, or INDEX_BUSY. */
 static size_t list_by_layout(const char *directory, const struct object_id *id, enum file_type type,
                              struct sl_arena *arena, struct indexed_file *file)
 {
@@ -308,9 +316,9 @@ static size_t list_by_layout(const char *directory, const struct object_id *id, 
     return 0;
 }
 
-/* Searches ask for programs first, then for Breakpad files, then for separate debug files, and keep the first file with debug
- * information. A program that holds its debug information is both the first and the last: listed as a program, it is preferred to a
- * Breakpad file, which has no inlined calls unless dump-syms wrote them. */
+/* True if the object is listed when a search asks for files of this type. Searches ask for programs first, then for Breakpad files, then
+ * for separate debug files, and keep the first with debug information. So a program that contains debug information, whose type is that of
+ * a debug file, is listed as a program, too: else a Breakpad file, which may lack inlined calls, would be preferred. */
 static bool is_listed_as(const struct indexed_object *object, enum file_type type)
 {
     static const enum sl_format programs[FILE_TYPES] = {
@@ -320,8 +328,8 @@ static bool is_listed_as(const struct indexed_object *object, enum file_type typ
            (is_program && programs[type] != SL_FORMAT_UNKNOWN && object->format == programs[type]);
 }
 
-/* Lists the files for an id: by the paths that symbol stores use, unless the roots are plain directories; then by the ids in the
- * files. */
+/* Lists the files for an id and type (struct source_index): first by the paths that symbol store layouts have, unless the roots are files;
+ * if there is none, by the ids in all files below the roots. Returns their number, or INDEX_BUSY when out of memory. */
 static size_t locator_index_list(const struct source_index *source, const struct object_id *id, enum file_type type,
                                  struct sl_arena *arena, struct indexed_file *files)
 {

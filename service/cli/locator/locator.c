@@ -21,7 +21,7 @@ struct held_file { /* keeps a file in memory until locator_close */
 struct locator {
     const struct options *options;
     struct sl_arena arena;
-    struct config *layers[2], **files;
+    struct config *layers[2], **files; /* project file and user's file (locator_load_config); --source files */
     size_t file_count;
     /* The sources of the options, and `symbols` of the configuration: searched first. A root is a directory or file given without a layout;
      * it has several items here, one for each directory layout that is tried, and an index of all debug files at or below it. */
@@ -39,10 +39,11 @@ struct locator {
 
 /* ---- sources ---- */
 
+/* Adds the `sources` of a configuration to the list. */
 static enum sl_code add_all(struct locator_source_list *list, const struct config *config, struct sl_error *error)
 {
     for (size_t i = 0; i < config->source_count; i++)
-        if (!config->sources[i].index && /* those of scans: only a service scans */
+        if (!config->sources[i].index && /* sources made from debuginfod.scan: only a service scans */
             !source_list_add(list, &config->sources[i]))
             return sl_fail(error, SL_BUSY, "out of memory");
     return SL_OK;
@@ -65,8 +66,8 @@ static enum sl_code add_files(struct locator *b, struct sl_error *error)
     return code;
 }
 
-/* Adds the symbol path of the caller, that of --nt-symbol-path (without a value: $_NT_SYMBOL_PATH) and, with --debuginfod, the servers of
- * $DEBUGINFOD_URLS. */
+/* Adds the sources of `servers` (a symbol path, may be NULL), of --nt-symbol-path (without a value: $_NT_SYMBOL_PATH) and, with
+ * --debuginfod, of $DEBUGINFOD_URLS. */
 static enum sl_code add_servers(struct locator *b, const char *servers, struct sl_error *error)
 {
     const char *path = NULL, *urls = server_environment("DEBUGINFOD_URLS");
@@ -125,7 +126,8 @@ static enum sl_code make_indexes(struct locator *b, struct sl_error *error)
     return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-/* Fills the lists of sources and creates the indexes. Sources of the command line come first, so they win ties. */
+/* Fills the lists of sources and creates the indexes. Sources of the command line come before those of the configuration, so they are
+ * searched first. */
 static enum sl_code add_sources(struct locator *b, const char *servers, struct sl_error *error)
 {
     size_t count;
@@ -149,7 +151,7 @@ static enum sl_code add_sources(struct locator *b, const char *servers, struct s
     return code == SL_OK ? join_sources(b, error) : code;
 }
 
-/* Rebuilds `configured` with the source in front. */
+/* Makes the source the first of `configured`: after the sources of the options, before those of the configuration. */
 bool locator_add_source(struct locator *b, const struct source *source)
 {
     struct locator_source_list before = b->configured;
@@ -181,11 +183,11 @@ bool locator_find_named(struct locator *b, struct sl_str name, struct object_id 
     for (size_t i = 0; i <= b->preferred.root_count; i++) {
         struct file_index *index = i < b->preferred.root_count ? b->indexes[i] : b->named_files;
         struct object_id other = {.type = OBJECT_UNKNOWN};
-        size_t before = parts;
+        size_t before = parts; /* number of equal components at the ends of `name` and the best path so far */
         enum name_match here = index ? file_index_find_named(index, name, &other, &parts) : NAMED_NONE;
         if (here == NAMED_NONE)
             continue;
-        if (parts > before || found == NAMED_NONE) {
+        if (parts > before || found == NAMED_NONE) { /* better than the files of the earlier indexes */
             best = other;
             found = here;
         } else if (here == NAMED_SEVERAL || !object_ids_equal(&best, &other)) {
@@ -229,7 +231,7 @@ static struct sl_str source_name(const struct source *source, struct sl_arena *a
     return shown ? sl_str(shown) : source->id;
 }
 
-/* Adds a source to the report, and whether its directory is missing. */
+/* Adds a source to the searched locations of the report; if it is a directory that does not exist, that is added as a failure. */
 static void describe_source(const struct source *source, struct missing_report *report)
 {
     struct sl_str name = source_name(source, &report->arena);
@@ -251,7 +253,7 @@ void locator_describe(const struct locator *b, struct missing_report *report)
     missing_add_failures(report, &b->failures);
 }
 
-/* Warns of a failing server once, not for each file. */
+/* Called for each download that failed because of its server: records the failure, and warns of each server once, unless --quiet. */
 static void on_server_failure(void *arg, const char *server, const char *why)
 {
     struct locator *b = arg;
@@ -261,7 +263,7 @@ static void on_server_failure(void *arg, const char *server, const char *why)
 
 /* ---- loop, cache and downloads ---- */
 
-/* Starts the loop, cache and downloads, at the first search. */
+/* Starts the loop, cache and downloads. Called at the first search, as it takes time that commands without a search do not need. */
 static enum sl_code start(struct locator *b, struct sl_error *error)
 {
     if (server_log(b->options, b->layers[0], b->verbosity) != 0)
@@ -276,7 +278,7 @@ static enum sl_code start(struct locator *b, struct sl_error *error)
         b->running = false;
         return code;
     }
-    output_handle_signal(cache_tmp_abandon);
+    output_handle_signal(cache_tmp_abandon); /* a signal removes the cache's temporary files */
     catalog_init(b->layers[0]);
     server_init_fetch(b->layers[0]);
     fetch_on_failure(on_server_failure, b);
@@ -298,19 +300,21 @@ enum sl_code locator_open(const struct options *o, const char *servers, const ch
     if (code != SL_OK) {
         locator_close(b);
         *locator = NULL;
-        code = error->code = SL_INTERNAL;
+        code = error->code =
+            SL_INTERNAL; /* another code, such as SL_NOT_FOUND, would look like the result of a search */
     }
     return code;
 }
 
-/* Runs in a fiber, since cache_drain waits. */
+/* Waits for the cache's computations and pending writes, in a fiber. */
 static void locator_finish(void *unused)
 {
     (void)unused;
     cache_drain();
 }
 
-/* Stops what start() has started. Held files are released first, and pending writes of the cache end before the parts that they use. */
+/* Stops what start() has started. Held files are released first, as they are the cache's. Then locator_finish waits for the cache's pending
+ * writes, before downloads and catalog, which these use, are closed. */
 static void stop(struct locator *b)
 {
     for (struct held_file *at = b->held; at; at = at->next)
@@ -352,7 +356,7 @@ void locator_close(struct locator *b)
 
 /* ---- getting ---- */
 
-/* Adds an empty entry to the list of held files; NULL when out of memory. */
+/* Adds an empty entry to the list of files that stay in memory until locator_close; NULL when out of memory. */
 static struct held_file *hold_file(struct locator *b)
 {
     struct held_file *held = calloc(1, sizeof *held);
@@ -377,7 +381,8 @@ struct search_job {
 
 enum { LOOK_MS = 100 };
 
-/* Redraws the progress line every LOOK_MS, until the search ends and cancels this fiber. */
+/* A fiber that redraws the progress line every LOOK_MS: the file that is downloaded or, while `work` runs without a download, the first
+ * argument of the command. Ends when the search ends and cancels it. */
 static void watch_downloads(void *arg)
 {
     struct search_job *a = arg;
@@ -392,7 +397,7 @@ static void watch_downloads(void *arg)
     }
 }
 
-/* Runs the search, or `work` in its place, with a second fiber that shows the progress. */
+/* A fiber: runs the search or, if that is given, `work`, while a second fiber shows the progress. */
 static void locator_find_file(void *arg)
 {
     struct search_job *a = arg;
@@ -418,7 +423,7 @@ static void show_found(struct locator *b, const struct search_job *a)
     progress_end(&b->progress);
 }
 
-/* Searches the sources of `list` for a module and holds the file that is found. */
+/* Searches the sources of `list` for a module. `*bytes` is the file that is found, which stays in memory until locator_close. */
 static enum sl_code by_id_search(struct locator *b, const struct locator_source_list *list, const struct object_id *id,
                                  enum purpose purpose, struct sl_bytes *bytes, struct sl_error *error)
 {
@@ -465,7 +470,7 @@ struct symcache_job {
     struct sl_error *error;
 };
 
-/* Runs as a fiber: gets the symcache for locator_symcache. */
+/* A fiber: gets the symcache for locator_symcache. */
 static void make_symcache(void *arg)
 {
     struct symcache_job *k = arg;
@@ -489,7 +494,7 @@ enum sl_code locator_symcache(struct locator *b, struct sl_str key, const struct
     return SL_OK;
 }
 
-/* Looks the ids up in the index of a root, and maps the file. */
+/* Looks the ids up in the index of a root, and maps the file, until locator_close. SL_NOT_FOUND if the index has none. */
 static enum sl_code search_index(struct locator *b, struct file_index *index, const struct object_id *id,
                                  enum purpose purpose, struct sl_bytes *bytes, struct sl_error *error)
 {
@@ -523,7 +528,8 @@ static enum sl_code search_preferred(struct locator *b, const struct object_id *
     return code;
 }
 
-/* Writes the error text as in answers of the service; prefers `first`, the first failure other than "not found". */
+/* Sets the final error of a search: `first`, the first failure other than "not found", if there was one and `code` is SL_NOT_FOUND; its
+ * text is that of the service's answers. Returns its code. */
 static enum sl_code by_id_finish_error(enum sl_code code, struct sl_error *error, const struct sl_error *first)
 {
     struct sl_buf text = {0};
@@ -532,7 +538,7 @@ static enum sl_code by_id_finish_error(enum sl_code code, struct sl_error *error
         code = first->code;
     }
     error->code = code;
-    if (code != SL_INTERNAL)
+    if (code != SL_INTERNAL) /* of which the service hides the message, which here tells the user what failed */
         cache_error_text(error, &text);
     if (text.size && !text.failed)
         sl_fail(error, code, SL_STR_FMT, SL_STR_ARG(sl_buf_view(&text)));
@@ -550,8 +556,8 @@ enum sl_code locator_get(struct locator *b, const struct object_id *id, enum pur
     return code == SL_OK ? SL_OK : by_id_finish_error(code, error, &first);
 }
 
-/* Finds and attaches the supplementary file that the debug information names by build id. Without it, only the names and lines that are
- * in it are missing, so a failure is ignored. */
+/* Finds and attaches the supplementary file (dwz) that the debug information names by build id. A failure is ignored: only the names and
+ * lines that are in that file are missing then. */
 static void get_supplementary(struct locator *b, struct input *input)
 {
     struct sl_bytes link = input_wants_supplementary(input), bytes;

@@ -1,5 +1,5 @@
-/* Debug files by id, for the commands: searches a module given by build id, debug id or code id in directories and on servers, through
- * the origins, downloads and cache of the service.
+/* Finds debug files for commands: a module given by build id, debug id or code id is searched in directories and on servers, with the
+ * service's code for sources, downloads and cache.
  *
  *     --symbols DIR..   the layouts of symbol stores, then an index of all files below     index.c
  *     --symbols URL, --nt-symbol-path, --debuginfod, --source                              sources.c
@@ -12,7 +12,8 @@
 #include "config/config.h"
 #include "search/search.h"
 
-/* Rows for the option tables of these commands. Each defines `--config` itself, since one of them uses another letter for it. */
+/* Rows for the option tables of commands that search symbol sources. Each such command adds `--config` itself, since one uses another
+ * letter for it. */
 #define LOCATOR_OPTIONS                                                                                                \
     {"symbols",           0,                                                                                           \
      OPTION_VALUE,        true,                                                                                        \
@@ -27,8 +28,8 @@
 struct locator;
 
 /* Reads options and configuration; no source is contacted yet. `servers`: an additional symbol path, may be NULL. `verbosity`: the log
- * level, NULL for warnings. The options must outlive the result. SL_INTERNAL for unusable options and configurations; problems in files
- * are reported on stderr. */
+ * level, NULL for warnings. The options must outlive the locator. SL_INTERNAL for all errors, such as unusable options; problems in
+ * configuration files are reported on stderr. */
 enum sl_code locator_open(const struct options *o, const char *servers, const char *verbosity, struct locator **locator,
                           struct sl_error *error);
 void locator_close(struct locator *locator); /* may be NULL */
@@ -39,34 +40,37 @@ void locator_close(struct locator *locator); /* may be NULL */
 enum sl_code locator_get(struct locator *locator, const struct object_id *id, enum purpose purpose,
                          struct sl_bytes *bytes, struct sl_error *error);
 
-/* Finds a file as locator_get does, and opens it as an input called `name` without options; attaches the supplementary
- * file that its debug information needs, if a source has it. Close the input before locator_close. */
+/* Finds a file with the errors of locator_get, and opens it as an input called `name`; attaches the supplementary file (dwz) that its debug
+ * information needs, if a source has it. Close the input before locator_close. */
 enum sl_code locator_open_input(struct locator *locator, const struct object_id *id, enum purpose purpose,
                                 const char *name, struct input *input, struct sl_error *error);
 
-/* Finds and attaches the debug information of an input that has none, and its supplementary file. Errors as for locator_get. */
+/* Finds the separate debug file of an input without debug information, and the supplementary file (dwz) of that, and attaches both. Errors
+ * as for locator_get. */
 enum sl_code locator_add_debug_info(struct locator *locator, struct input *input, struct sl_error *error);
 
-/* Return all sources in search order, for lookups by other means than locator_get; and the effective configuration.
- * They live until locator_close. */
+/* Return all sources in search order, for searches by other functions than locator_get, and the configuration in force. Both live until
+ * locator_close. */
 const struct source *locator_sources(const struct locator *locator, size_t *count);
 const struct config *locator_config(const struct locator *locator);
 /* Adds a source after those of the options and before those of the configuration. False when out of memory. */
 bool locator_add_source(struct locator *locator, const struct source *source);
-/* Adds files of this machine as a source after those of the options; only their ids decide whether they match. False when out of memory. */
+/* Adds files of this machine as one source after those of the options. They are found by the ids in them, whatever their paths are.
+ * Replaces the files of an earlier call. False when out of memory. */
 bool locator_add_files(struct locator *locator, const char *const *paths, size_t count);
 /* Finds the ids of a module by its name or path alone, among the files of the options: the file of this name (with or without `.debug`,
  * `.pdb` or `.sym`), of several the one whose path has the longest common end. False when there is none, or files with different ids fit
  * equally well: a wrong name would be worse than none. The texts of `id` live until locator_close. */
 bool locator_find_named(struct locator *locator, struct sl_str name, struct object_id *id);
-/* Adds a file to the source of locator_add_files, which must have been called, after the search has begun. */
+/* Adds a file to those of locator_add_files, also after searches have begun. False if that was not called, or when out of memory. */
 bool locator_add_file_later(struct locator *locator, const char *path);
-/* The cached symcache of the key, made on a miss (cache_kinds/objects.h). The bytes live until locator_close. */
+/* Gets the symcache that is cached under the key, or makes it by own->make: local_symcache_get (cache_kinds/objects.h). The bytes live
+ * until locator_close. */
 enum sl_code locator_symcache(struct locator *locator, struct sl_str key, const struct local_symcache *own,
                               struct sl_bytes *bytes, struct sl_error *error);
 /* Adds the searched sources to a report, with directories that do not exist and servers that failed. */
 void locator_describe(const struct locator *locator, struct missing_report *report);
-/* Runs `work(arg)` in a fiber, with loop, cache and downloads. SL_INTERNAL or SL_MALFORMED when these cannot be set up. */
+/* Runs `work(arg)` in a fiber, after starting loop, cache and downloads. SL_OK when it ran; else the error with which the start failed. */
 enum sl_code locator_run(struct locator *locator, void (*work)(void *arg), void *arg, struct sl_error *error);
 
 /* ---- sources.c ---- */
@@ -85,12 +89,13 @@ struct locator_source_list { /* allocated in the arena */
 /* The layouts tried, in order, for a directory given without one. */
 enum { ANY_LAYOUTS = 6 };
 extern const enum layout_type any_layouts[ANY_LAYOUTS];
-/* Checks that the directories and files among symbol paths exist ([LAYOUT:]PATH; not those of srv*): 0, or 2 after a report of the first
- * that does not. For a check of the arguments before any work. */
+/* Checks that the directories and files among the values of --symbols exist ([LAYOUT:]PATH; not the directories of srv*): 0, or 2 after a
+ * report of the first that does not. */
 int source_paths_check(const char *const *paths, size_t count);
 /* Returns the part of [LAYOUT:]PATH after the layout; the whole text when there is none. */
 const char *source_path_without_layout(const char *text);
-/* Adds a source. Directories are made absolute, since cache keys contain them. False when out of memory. */
+/* Adds a source; leaves out one on the network if list->network is false. Paths are made absolute, since cache keys contain them. False
+ * when out of memory. */
 bool source_list_add(struct locator_source_list *list, const struct source *source);
 /* Adds the sources of [LAYOUT:]PATH, [LAYOUT:]URL, srv*.. or @preset. SL_MALFORMED for an unknown preset, SL_INTERNAL. */
 enum sl_code source_list_symbols(struct locator_source_list *list, const char *text, struct sl_error *error);
@@ -105,12 +110,13 @@ enum sl_code source_list_debuginfod(struct locator_source_list *list, const char
  * the working directory upwards, and the user's own file, whose sources follow those of the project. All other keys come from the first
  * layer; `layers[1]` may be NULL. Problems are reported on stderr. The caller frees both. */
 enum sl_code locator_load_config(const struct options *o, struct config *layers[2], struct sl_error *error);
-/* Finds the files of these layers, nearest first, and returns their number. locator_read_config reads one of them with all its problems,
- * like config_load. */
+/* Finds the project file and the user's own file, in this order, and returns how many there are. locator_read_config reads one of them,
+ * with its errors and warnings in `problems`; the result is that of config_load. */
 size_t locator_config_files(char paths[2][4096]);
 enum sl_code locator_read_config(const char *path, struct config **config, struct value_problems *problems,
                                  struct sl_error *error);
-/* Reads a file that holds a list of sources, one source, or a map with `sources`. Like config_load. */
+/* Reads a file that contains a list of sources, one source, or a map with `sources`; they become the sources of `*config`. Prints problems
+ * on stderr. Errors as for config_load. */
 enum sl_code locator_read_source_file(const char *path, struct config **config, struct sl_error *error);
 
 /* ---- index.c ---- */
@@ -121,20 +127,21 @@ struct file_index;
  * roots are files and are not searched by directory layouts. NULL when out of memory. */
 struct file_index *file_index_new(const char *const *roots, size_t count, bool plain);
 void file_index_free(struct file_index *index); /* may be NULL */
-/* Returns the best file with an object of the ids for the purpose: debug information before symbols alone, other formats before
- * Breakpad's, which lacks variables; of equal ones the first by root and path. NULL when there is none; the path lives as long as
+/* Returns the path of the best file for the purpose that has an object with the ids: debug information before symbols alone, other formats
+ * before Breakpad's, which lacks variables; of equal ones the first by root and path. NULL when there is none; the path lives as long as
  * the index. */
 const char *file_index_find(struct file_index *index, const struct object_id *id, enum purpose purpose);
-/* True if two objects have the same ids. */
+/* True if two objects have the same code id or, unless both have one, the same debug id. */
 bool object_ids_equal(const struct object_id *a, const struct object_id *b);
 enum name_match { NAMED_NONE, NAMED_ONE, NAMED_SEVERAL };
 
-/* Does what locator_find_named() does, in one index; `*parts` is the number of common path parts of the best file so
- * far, 0 at first. */
+/* Finds the files of one index that `name`, a module's name or path, may mean: those of this name whose paths have the most components at
+ * the end in common with it, at least `*parts`, which becomes that number. NAMED_ONE: they have the same ids, which are set in `id`;
+ * NAMED_SEVERAL: they have different ids; NAMED_NONE: there are none. */
 enum name_match file_index_find_named(struct file_index *index, struct sl_str name, struct object_id *id,
                                       size_t *parts);
-/* Adds a file to an index, behind the files of its roots. */
+/* Adds a file to an index, after the files of its roots, which are read now if they were not. */
 void file_index_add(struct file_index *index, const char *path);
-/* Returns the index in the form that sources use. It searches the layouts of each root first, and only then all files below.
- * Paths are relative to `/`. */
+/* Returns the index for use as source.index: a search tries the paths of symbol store layouts below each root first, and only then all
+ * files. Its paths are relative to `/`. */
 const struct source_index *file_index_source(struct file_index *index);

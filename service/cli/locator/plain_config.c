@@ -6,10 +6,10 @@
 #include "base/file.h"
 #include "base/json_write.h"
 
-/* The limit of names in [a.b.c], which also limits the recursion of write_node. */
+/* Limit of the number of names in [a.b.c]; so it also limits the recursion of write_node. */
 enum { MAX_PARTS = 16 };
 
-/* A node of the tree. It is written as JSON, which is valid YAML. */
+/* A value, table or list of the file. It is written as JSON, which is valid YAML. */
 struct plain_config_node {
     struct sl_str key;   /* empty for list elements */
     struct sl_str value; /* as JSON; data NULL for maps and lists */
@@ -19,10 +19,10 @@ struct plain_config_node {
 
 struct plain_config_parser {
     struct sl_arena arena;
-    struct plain_config_node root, *section;
+    struct plain_config_node root, *section; /* section: the table that `key = value` lines fill now */
 };
 
-/* Appends a node; NULL when out of memory. */
+/* Appends a child to a table (`key`) or a list (empty key); NULL when out of memory. */
 static struct plain_config_node *plain_config_add(struct plain_config_parser *p, struct plain_config_node *parent,
                                                   struct sl_str key)
 {
@@ -37,7 +37,7 @@ static struct plain_config_node *plain_config_add(struct plain_config_parser *p,
     return parent->last = node;
 }
 
-/* Returns the child with this key; NULL if there is none. */
+/* Returns the value of this key in a table; NULL if there is none. */
 static struct plain_config_node *plain_config_member(const struct plain_config_node *parent, struct sl_str key)
 {
     struct plain_config_node *node = parent->first;
@@ -90,15 +90,16 @@ static bool enter_section(struct plain_config_parser *p, struct sl_str name, boo
         if (!is_name(part) || ++parts > MAX_PARTS)
             return false;
         struct plain_config_node *next = plain_config_member(at, part);
-        if (next && next->value.data)
+        if (next && next->value.data) /* a value, not a table or list */
             return false;
         if (!next && (next = plain_config_add(p, at, part)))
             next->list = element && !more;
-        if (!next || (!more && element && !next->list))
+        if (!next || (!more && element && !next->list)) /* no memory, or [[...]] of a table */
             return false;
-        if (next->list && (more || element))
+        if (next->list &&
+            (more || element)) /* the last name of [[...]] adds an element; an earlier name means the last one */
             next = !more ? plain_config_add(p, next, (struct sl_str){NULL, 0}) : next->last;
-        if (!next || next->list)
+        if (!next || next->list) /* no memory, or [...] of a list */
             return false;
         at = next;
         if (dot)
@@ -108,7 +109,7 @@ static bool enter_section(struct plain_config_parser *p, struct sl_str name, boo
     return true;
 }
 
-/* Reads a line [name] or [[name]]. */
+/* Reads a line [name] or [[name]], and makes that the current section. False if it is malformed, or the name is not usable. */
 static bool read_section(struct plain_config_parser *p, struct sl_str line)
 {
     bool element = line.size > 1 && line.data[1] == '[';
@@ -125,7 +126,8 @@ static bool read_section(struct plain_config_parser *p, struct sl_str line)
     return is_line_end(rest) && enter_section(p, name, element);
 }
 
-/* Reads a string as JSON. Basic strings ("") have JSON's escapes, \U is rejected; literal ones ('') have none. */
+/* Reads a TOML string as JSON text. A basic string ("") is taken as it is, as its escapes are those of JSON; \U, which JSON does not have,
+ * is refused. A literal string ('') has no escapes. False if it is malformed or not the last of its line. */
 static bool plain_config_read_string(struct plain_config_parser *p, struct sl_str text, struct sl_str *value)
 {
     char quote = text.data[0];
@@ -151,8 +153,8 @@ static bool plain_config_read_string(struct plain_config_parser *p, struct sl_st
     return copy != NULL;
 }
 
-/* Reads a string, a boolean or an integer. Other TOML values (floats, dates, arrays, inline tables) do not occur in files of the older
- * tool and are refused. */
+/* Reads a string, a boolean or an integer as JSON text. False for other TOML values (floats, dates, arrays, inline tables), which do not
+ * occur in configuration files of symbolicli. */
 static bool read_value(struct plain_config_parser *p, struct sl_str text, struct sl_str *value)
 {
     if (text.size && (text.data[0] == '"' || text.data[0] == '\''))
@@ -190,7 +192,8 @@ static bool read_line(struct plain_config_parser *p, struct sl_str line)
 
 /* ---- writing ---- */
 
-/* Recursion is limited by MAX_PARTS, at most two levels per part. */
+/* Writes a value, table or list as JSON. Recursion is limited: each of at most MAX_PARTS names of a section is a table, or a list and a
+ * table in it. */
 static void write_node(const struct plain_config_node *node, struct sl_buf *out)
 {
     if (node->value.data) {

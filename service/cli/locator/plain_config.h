@@ -1,5 +1,5 @@
-/* A subset of TOML, for the configuration files of older tools: blank lines, comments, [section] and [[section]] with dotted names, and
- * `key = value` with a string, an integer or a boolean.
+/* Converts a subset of TOML to YAML, for configuration files of symbolicli, an older tool: blank lines, comments, [section] and [[section]]
+ * with dotted names, and `key = value` with a string, an integer or a boolean.
  *
  *     [[sources]]          sources:
  *     id = "local"           - id: "local" */

@@ -10,11 +10,11 @@
 
 #define BIT(type) (1u << (type))
 
-/* Public symbol servers. */
+/* Public symbol servers, for --symbols @NAME. */
 static const struct preset {
     const char *name, *url;
     enum layout_type layout;
-    uint32_t filetypes;
+    uint32_t filetypes; /* that the server has */
 } presets[] = {
     {"microsoft", "https://msdl.microsoft.com/download/symbols", LAYOUT_SSQP,
      BIT(FILE_PE) | BIT(FILE_PDB) | BIT(FILE_PORTABLEPDB)},
@@ -45,7 +45,7 @@ bool source_list_add(struct locator_source_list *list, const struct source *sour
 {
     if (!list->network && source->type != SOURCE_FILESYSTEM)
         return true;
-    size_t capacity = list->capacity;
+    size_t capacity = list->capacity; /* of `root_of`, which grows with `items` */
     if (!sl_grow_in_arena(list->arena, &list->items, &list->capacity, list->count + 1, sizeof *list->items) ||
         !sl_grow_in_arena(list->arena, &list->root_of, &capacity, list->count + 1, sizeof *list->root_of))
         return false;
@@ -57,7 +57,7 @@ bool source_list_add(struct locator_source_list *list, const struct source *sour
     return true;
 }
 
-/* Adds a source whose strings were copied; a copy that failed is NULL and means that memory ran out. */
+/* Adds a source whose id and path or URL are copies in the arena; one of them is NULL if memory ran out: SL_BUSY. */
 static enum sl_code add_copied(struct locator_source_list *list, const struct source *source, struct sl_error *error)
 {
     bool complete = source->id.data && (source->type == SOURCE_FILESYSTEM ? source->path.data : source->url.data);
@@ -71,7 +71,7 @@ static bool is_url(const char *text)
     return strncasecmp(text, "http://", 7) == 0 || strncasecmp(text, "https://", 8) == 0;
 }
 
-/* Reports a bad URL without user info and query, which may be secret. */
+/* Returns SL_MALFORMED with a message that shows the URL without user info and query, which may be secret. */
 static enum sl_code bad_url(struct sl_str url, struct sl_error *error)
 {
     const char *question = memchr(url.data, '?', url.size);
@@ -81,7 +81,8 @@ static enum sl_code bad_url(struct sl_str url, struct sl_error *error)
     return sl_fail(error, SL_MALFORMED, "not a usable URL: %.*s", (int)(end - begin), url.data + begin);
 }
 
-/* Adds a server; the source's id is the URL's host, which holds no secret. */
+/* Adds a server as a source, whose id is the host in the URL, as that is no secret. `filetypes`: the types of files that it has, as bits;
+ * 0: any. SL_MALFORMED for an unusable URL. */
 static enum sl_code add_server(struct locator_source_list *list, struct sl_str url, enum layout_type layout,
                                uint32_t filetypes, struct sl_error *error)
 {
@@ -94,13 +95,13 @@ static enum sl_code add_server(struct locator_source_list *list, struct sl_str u
         return sl_fail(error, SL_BUSY, "out of memory");
     if (!fetch_url_valid(source.url.data))
         return bad_url(url, error);
-    /* a valid URL of HTTP has a host, so that NULL is a lack of memory, which add_copied reports */
+    /* a valid HTTP URL has a host, so NULL means that memory is out, which add_copied reports */
     const char *host = fetch_url_host(list->arena, source.url.data);
     source.id = host ? copy_text(list, host, strlen(host)) : (struct sl_str){NULL, 0};
     return add_copied(list, &source, error);
 }
 
-/* Adds the public server called @name. */
+/* Adds the public server @name. SL_MALFORMED if there is none of this name. */
 static enum sl_code add_preset(struct locator_source_list *list, const char *name, struct sl_error *error)
 {
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
@@ -120,7 +121,7 @@ enum sl_code source_list_debuginfod(struct locator_source_list *list, const char
         while (plain && at[plain - 1] == '/')
             plain--;
         bool fits = snprintf(url, sizeof url, "%.*s/buildid/", (int)plain, at) < (int)sizeof url;
-        if (!is_url(at)) { /* "ima:enforcing" and the like are for other clients */
+        if (!is_url(at)) { /* words such as "ima:enforcing" are settings of elfutils' client */
             at += size;
             continue;
         }
@@ -133,7 +134,7 @@ enum sl_code source_list_debuginfod(struct locator_source_list *list, const char
 
 /* ---- directories ---- */
 
-/* Adds a directory as a source called `local:cli`, with a number from the second path of the command line on. */
+/* Adds a directory as a source whose id is `local:cli`, from the second directory of the command line on `local:cli:<number>`. */
 static enum sl_code add_directory(struct locator_source_list *list, const char *path, enum layout_type layout,
                                   struct sl_error *error)
 {
@@ -156,7 +157,7 @@ static enum sl_code add_any_layout(struct locator_source_list *list, const char 
 {
     enum sl_code code = SL_OK;
     char inner[4096];
-    const char **roots = SL_ARENA_ARRAY(list->arena, const char *, list->root_count + 1);
+    const char **roots = SL_ARENA_ARRAY(list->arena, const char *, list->root_count + 1); /* list->roots and one more */
     if (!roots)
         return sl_fail(error, SL_BUSY, "out of memory");
     if (list->root_count)
@@ -175,8 +176,8 @@ static enum sl_code add_any_layout(struct locator_source_list *list, const char 
     return code;
 }
 
-/* Adds the parts of srv*[DIR*]URL (Microsoft's symbol path) in order; `text` starts after "srv*". A directory is a local symbol store.
- * Empty parts are skipped. */
+/* Adds a source for each directory and URL in srv*[DIR*]URL (Microsoft's symbol path), in order; `text` starts after "srv*". Directories
+ * are symbol stores. Nothing between two `*`, which Windows takes for the default store, is skipped. */
 static enum sl_code add_srv(struct locator_source_list *list, const char *text, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -194,8 +195,8 @@ static enum sl_code add_srv(struct locator_source_list *list, const char *text, 
     return code;
 }
 
-/* Parses [LAYOUT:]PATH and returns the path. A text before the colon counts only if it is the name of a layout, because URLs and paths
- * have colons too. `*any` is true if no layout was given or it is `auto`, which means all; `*layout` is then not set. */
+/* Parses [LAYOUT:]PATH and returns the path or URL. The text before the first colon counts only if it is the name of a layout, because URLs
+ * and paths have colons, too. `*any` is true if no layout was given, or `auto`, which means all layouts; then `*layout` is not set. */
 static const char *read_layout(const char *text, enum layout_type *layout, bool *any)
 {
     size_t word = strcspn(text, ":");
@@ -211,7 +212,7 @@ const char *source_path_without_layout(const char *text)
     return read_layout(text, &layout, &any);
 }
 
-/* True if a symbol path is a directory or file, and not a server. */
+/* True if a value of --symbols names a directory or file, and no server (@NAME, srv*..., a URL). */
 static bool is_path(const char *text)
 {
     return *text != '@' && strncasecmp(text, "srv*", 4) != 0 && !is_url(source_path_without_layout(text));

@@ -1,4 +1,5 @@
-/* `symloom lookup`: DWARF units as stored, for the emulated tools; see dwarf_index.h. */
+/* `symloom lookup`: indexes the rows and functions of DWARF units, as the file has them, for the emulation of other tools; see
+ * dwarf_index.h. */
 #include "cli/lookup/dwarf_index.h"
 
 #include <stdlib.h>
@@ -35,7 +36,8 @@ static bool sorts_after(const struct sl_dwarf_row *row, const struct dwarf_index
     return row->address > other->address || (row->address == other->address && row->op_index > other->op_index);
 }
 
-/* Inserts a row into the current sequence, sorted. False when the file's budget is used up. */
+/* Inserts a row of the line program into its sequence (up to the next end row), sorted by address and operation. False when the file's work
+ * budget is used up. */
 static bool written_add_row(struct dwarf_unit_index *w, struct dwarf_index_unit *u, struct dwarf_index_sequence *s,
                             const struct sl_dwarf_row *row)
 {
@@ -48,7 +50,7 @@ static bool written_add_row(struct dwarf_unit_index *w, struct dwarf_index_unit 
         *last = added;
         return true;
     }
-    if (last && !row->is_end && !sorts_after(row, last))
+    if (last && !row->is_end && !sorts_after(row, last)) /* an end row stays the last one */
         while (at && !sorts_after(row, &rows[at - 1]))
             at--;
     if (!sl_account_spend(&w->account, 1 + s->count - at))
@@ -57,11 +59,12 @@ static bool written_add_row(struct dwarf_unit_index *w, struct dwarf_index_unit 
     rows[at] = added;
     s->count++;
     u->row_count++;
-    s->low = at == 0 ? row->address : s->low;
+    s->low = at == 0 ? row->address : s->low; /* it is the first row now */
     return true;
 }
 
-/* Orders by start, then the longer one first, then the later one first (`number` counts down). */
+/* Orders sequences by their first address; of equal ones the longer comes first, then the one that is later in the line program (`number`
+ * counts down). */
 static int written_by_address(const void *left, const void *right)
 {
     const struct dwarf_index_sequence *a = left, *b = right;
@@ -70,7 +73,7 @@ static int written_by_address(const void *left, const void *right)
     return a->high != b->high ? sl_compare_u64(b->high, a->high) : sl_compare_u64(a->number, b->number);
 }
 
-/* Makes the sequences disjoint: drops those inside another one, and trims overlaps. */
+/* Makes the sorted sequences of a unit disjoint: drops those inside another one, and lets others begin where the one before ends. */
 static void make_disjoint(struct dwarf_index_unit *u)
 {
     size_t kept = 0;
@@ -90,7 +93,7 @@ static void make_disjoint(struct dwarf_index_unit *u)
     u->sequence_count = kept;
 }
 
-/* Makes the sorted rows of a unit from its line program. */
+/* Makes the sorted rows and sequences of a unit from its line program. False when memory or the file's work budget runs out. */
 static bool make_lines(struct dwarf_unit_index *w, struct dwarf_index_unit *u)
 {
     const struct sl_dwarf_unit *listing = &u->listing;
@@ -103,7 +106,7 @@ static bool make_lines(struct dwarf_unit_index *w, struct dwarf_index_unit *u)
         return false;
     struct dwarf_index_sequence *s = NULL;
     for (size_t i = 0; i < listing->row_count; i++) {
-        if (!s) {
+        if (!s) { /* the first row of a sequence */
             s = &u->sequences[u->sequence_count];
             *s = (struct dwarf_index_sequence){.first = (uint32_t)u->row_count,
                                                .number = UINT32_MAX - (uint32_t)u->sequence_count};
@@ -118,7 +121,7 @@ static bool make_lines(struct dwarf_unit_index *w, struct dwarf_index_unit *u)
     return true;
 }
 
-/* Returns the last row at or before the address in its sequence; NULL if no sequence has the address. */
+/* Returns the last row at or before the address, in the sequence that contains the address; NULL if none does. */
 static const struct dwarf_index_row *row_at(const struct dwarf_index_unit *u, uint64_t address)
 {
     size_t low = SL_COUNT_UP_TO(u->sequences, u->sequence_count, high, address); /* first one ending after it */
@@ -133,8 +136,8 @@ static const struct dwarf_index_row *row_at(const struct dwarf_index_unit *u, ui
 
 /* ---- functions ---- */
 
-/* Adds a range, joined to an adjacent one if there is any. The search order is GNU addr2line's: the first range, then the others from
- * the last on. False when the file's budget is used up. */
+/* Adds an address range to a function; joins it to the first adjacent range instead, if there is one, searching as GNU addr2line does: the
+ * first range, then the others from the last to the second. False when the file's work budget is used up. */
 static bool add_range(struct dwarf_unit_index *w, struct dwarf_index_function *f, struct sl_dwarf_range range)
 {
     if (range.begin == range.end)
@@ -156,7 +159,7 @@ static bool add_range(struct dwarf_unit_index *w, struct dwarf_index_function *f
     return true;
 }
 
-/* DW_LANG_* codes of languages without name mangling. */
+/* True for the DW_LANG_* code of a language without name mangling: the name of a function is also that of its symbol. */
 static bool has_plain_names(uint16_t language)
 {
     enum {
@@ -198,8 +201,8 @@ static bool has_plain_names(uint16_t language)
     }
 }
 
-/* Makes the functions of a unit and their order by address. `reach` of a function is the highest end of all functions up to it, so that
- * a search backwards knows when to stop. */
+/* Makes the functions of a unit, and lists those with ranges by their lowest address (u->by_low). `reach` of a function is the highest end
+ * of all functions in this list up to it, so that a search backwards knows when to stop. False when memory or the work budget runs out. */
 static bool make_functions(struct dwarf_unit_index *w, struct dwarf_index_unit *u)
 {
     const struct sl_dwarf_unit *listing = &u->listing;
@@ -284,14 +287,15 @@ struct dwarf_index_unit *dwarf_index_read_unit(struct dwarf_unit_index *w, uint3
     return w->units[number] = ok ? u : NULL;
 }
 
-/* Orders by start, then as in the file. */
+/* Orders address ranges of units by their beginning, then by the number of the unit. */
 static int by_begin(const void *left, const void *right)
 {
     const struct dwarf_index_span *a = left, *b = right;
     return a->begin != b->begin ? sl_compare_u64(a->begin, b->begin) : sl_compare_u64(a->unit, b->unit);
 }
 
-/* Indexes the units by their ranges; units without any are listed apart, and searched for every address. */
+/* Lists the address ranges of all units, sorted (w->spans); units without ranges are listed apart (w->rangeless), and searched for every
+ * address. False when out of memory. */
 static bool index_units(struct dwarf_unit_index *w)
 {
     struct dwarf_index_span *spans = NULL;
@@ -313,13 +317,13 @@ static bool index_units(struct dwarf_unit_index *w)
     if (ok && w->span_count)
         qsort(spans, w->span_count, sizeof *spans, by_begin);
     uint64_t reach = 0;
-    for (size_t i = 0; ok && i < w->span_count; i++)
+    for (size_t i = 0; ok && i < w->span_count; i++) /* highest end so far: where a search backwards stops */
         spans[i].reach = reach = spans[i].end > reach ? spans[i].end : reach;
     w->spans = spans;
     return ok;
 }
 
-/* Searches one unit for the address. */
+/* Searches unit `number`, which is read if it was not, for the address. True if it has a row or a function there. */
 static bool search_unit(struct dwarf_unit_index *w, uint32_t number, uint64_t address,
                         struct dwarf_index_location *location)
 {
@@ -330,7 +334,8 @@ static bool search_unit(struct dwarf_unit_index *w, uint32_t number, uint64_t ad
     return location->row || location->function;
 }
 
-/* Lines and functions of a unit may lie outside of its ranges: GNU addr2line finds them in units it has read before. */
+/* Searches the units that were read for earlier addresses. Lines and functions of a unit may lie outside of the unit's ranges: then GNU
+ * addr2line, too, finds them only after it has read the unit for another address. */
 static bool find_in_read_units(struct dwarf_unit_index *w, uint64_t address, struct dwarf_index_location *location)
 {
     for (size_t i = 0; i < w->read_count; i++)
@@ -343,7 +348,7 @@ static bool find_in_read_units(struct dwarf_unit_index *w, uint64_t address, str
 bool dwarf_index_find(struct dwarf_unit_index *w, uint64_t address, struct dwarf_index_location *location)
 {
     uint32_t next = 0;
-    /* tries the units that may have the address in file order; `next`: those before it were tried */
+    /* tries the units that may have the address in file order; units before `next` were tried */
     while (w->listing && !w->failed) {
         size_t low = SL_COUNT_UP_TO(w->spans, w->span_count, begin, address); /* the first span after the address */
         size_t rangeless = 0;
@@ -366,7 +371,8 @@ bool dwarf_index_find(struct dwarf_unit_index *w, uint64_t address, struct dwarf
 
 /* ---- opening ---- */
 
-/* Opens the index. The file's work budget grows by the file's size, because its units are read a second time. */
+/* Makes the index of a module; NULL when out of memory. The file's work budget grows by the file's size, because its units may be read a
+ * second time. */
 static struct dwarf_unit_index *written_new(struct lookup_module *m)
 {
     struct dwarf_unit_index *w = calloc(1, sizeof *w);
@@ -396,7 +402,7 @@ void dwarf_index_free(struct dwarf_unit_index *w)
     if (!w)
         return;
     sl_dwarf_listing_free(w->listing);
-    split_files_close(&w->companions, 0, "");
+    split_files_close(&w->companions, 0, ""); /* 0: without notes about missing split units */
     free(w->spans);
     sl_arena_free(&w->arena);
     free(w);

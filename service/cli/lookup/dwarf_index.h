@@ -1,5 +1,5 @@
-/* The compilation units of an ELF file's DWARF as stored, indexed by address. The emulated tools choose among rows and functions by
- * rules of their own, which the symcache does not preserve. Private to this folder.
+/* Indexes the compilation units of an ELF file's DWARF by address, with all rows and functions. Commands that emulate GNU addr2line and
+ * LLVM's tools need it: these choose among rows and functions by rules of their own, for which a symcache lacks data. Private to this folder.
  *
  *     address ──▶ unit ──▶ row of its line program; of several at one address the last
  *                      └─▶ function or inlined call with the smallest range around it; of equal ones the last; and its callers */
@@ -24,7 +24,7 @@ struct dwarf_index_row {
     bool is_end;
 };
 
-struct dwarf_index_sequence {
+struct dwarf_index_sequence { /* rows of a line program up to an end row */
     uint64_t low, high;
     uint32_t first, count, number; /* number: counts down in the order of the line program */
 };
@@ -32,9 +32,10 @@ struct dwarf_index_sequence {
 struct dwarf_index_function {
     const struct sl_dwarf_function *entry;
     struct sl_str name;
-    bool is_settled;    /* the name is final: a linkage or plain name, or the symbols were searched */
+    bool
+        is_settled; /* `name` is final: a linkage name, or the language has no others, or the symbols were searched for one */
     uint64_t low, high; /* bounds of all its ranges */
-    uint64_t reach;     /* the highest end among the entries of `by_low` up to this one */
+    uint64_t reach;     /* the highest end of all functions in the unit's `by_low` up to this one */
     struct sl_dwarf_range *ranges;
     uint32_t range_count;
 };
@@ -50,9 +51,9 @@ struct dwarf_index_unit {
     bool is_bad;          /* it has no lines, or is unreadable: GNU addr2line ignores it */
 };
 
-struct dwarf_index_span {
-    uint64_t begin, end, reach; /* reach: the highest end among the spans up to this one */
-    uint32_t unit;
+struct dwarf_index_span {       /* an address range of a unit */
+    uint64_t begin, end, reach; /* reach: the highest end of all ranges up to this one, by their order in `spans` */
+    uint32_t unit;              /* its number */
 };
 
 struct dwarf_unit_index {
@@ -75,13 +76,14 @@ struct dwarf_index_location {
     struct dwarf_index_function *function; /* NULL: none */
 };
 
-/* Returns the module's units, indexed at the first call; NULL where the module is not a linked ELF file, or indexing failed. They live
- * as long as the module. */
+/* Returns the index of the module's units, made at the first call; NULL if the module is not an ELF file, or memory or the file's work
+ * budget ran out. It lives as long as the module. */
 struct dwarf_unit_index *dwarf_index_get(struct lookup_module *m);
 void dwarf_index_free(struct dwarf_unit_index *w);
 
-/* Finds the first unit, in file order, with a row or function at an address of the file. False when there is none. */
+/* Finds the first unit, in file order, with a row or function at the address, which is one of the file's own (not relative to the load
+ * address). False when there is none. */
 bool dwarf_index_find(struct dwarf_unit_index *w, uint64_t address, struct dwarf_index_location *location);
 
-/* Reads unit `number` of .debug_info; NULL when memory or the budget ran out. */
+/* Returns unit `number` of .debug_info, read at the first call; NULL when memory or the file's work budget ran out. */
 struct dwarf_index_unit *dwarf_index_read_unit(struct dwarf_unit_index *w, uint32_t number);

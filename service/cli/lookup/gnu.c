@@ -18,7 +18,8 @@ struct gnu_tables {
     struct dwarf_unit_index *written;
     struct dwarf_index_symbol *symbols; /* by section and address; at each the largest, else the first */
     size_t symbol_count;
-    const struct dwarf_index_symbol *last; /* the last symbol found; used again while addresses lie in it */
+    const struct dwarf_index_symbol
+        *last; /* the symbol found last: tried first, as addresses often lie in the same one */
     bool failed;
 };
 
@@ -31,14 +32,16 @@ static int by_section(const void *left, const void *right)
     return a->section != b->section ? sl_compare_u64(a->section, b->section) : sl_compare_u64(a->address, b->address);
 }
 
-/* Lists the symbols of code by section and address, one for each address: the largest. A symbol's file is the FILE symbol before it; for
- * global symbols, only in tables without a FILE symbol after other symbols. False if there is no symbol table, or when out of memory. */
+/* Lists the symbols of code by section and address, one for each address: the largest. A symbol's file is the STT_FILE symbol before it in
+ * the table. A global symbol gets one only if no STT_FILE symbol follows another symbol: else the table has symbols of several files, and
+ * it is unknown to which of them the global one belongs. False if there is no symbol table, or when out of memory. */
 static bool index_symbols(struct gnu_tables *t)
 {
     struct sl_table_symbol *all;
     size_t count, kept = 0;
     struct sl_str file = {NULL, 0};
-    bool seen = false, apart = false; /* seen: a symbol occurred; apart: a FILE symbol after it */
+    bool seen = false,
+         apart = false; /* seen: another symbol than STT_FILE occurred; apart: an STT_FILE symbol after such a one */
     if (sl_object_symbol_table(t->written->object, &t->written->arena, &all, &count, NULL) != SL_OK)
         return false;
     t->symbols = SL_ARENA_ARRAY(&t->written->arena, struct dwarf_index_symbol, count + 1);
@@ -51,7 +54,7 @@ static bool index_symbols(struct gnu_tables *t)
             continue;
         }
         seen = true;
-        /* such symbols come from annobin, which marks where compiler options change; they name no code */
+        /* symbols by which annobin marks where compiler options change: they name no code */
         bool is_mark = !s->size && s->is_local && s->is_untyped && s->is_hidden;
         if (!s->section || s->is_section || s->is_data || s->is_thread_local || is_mark)
             continue;
@@ -74,16 +77,16 @@ static bool index_symbols(struct gnu_tables *t)
     return ok;
 }
 
-/* The largest alignment of code: bytes farther than this after the end of a symbol are not its padding. */
+/* Largest alignment of code, in bytes: padding after a symbol is shorter. */
 enum { MAX_PADDING = 64 };
 
-/* True if the symbol, or the padding after it, contains the address. */
+/* True if the symbol, or the padding after it, contains the address, which is not before it. A symbol without size has no end. */
 static bool reaches(const struct dwarf_index_symbol *s, uint64_t address)
 {
     return !s->size || address - s->address < s->size || address - s->address - s->size < MAX_PADDING;
 }
 
-/* Returns the last symbol of the section at or before the address. */
+/* Returns the last symbol of the section at or before the address; NULL if there is none, or the address lies behind it and its padding. */
 static const struct dwarf_index_symbol *symbol_at(struct gnu_tables *t, uint32_t section, uint64_t address)
 {
     const struct dwarf_index_symbol *last = t->last;
@@ -105,7 +108,7 @@ static bool is_absolute(struct sl_str path)
     return path.size && path.data[0] == '/';
 }
 
-/* Appends the directory and a slash, if there is one. */
+/* Appends a directory and a slash; nothing if its data are NULL. */
 static void add_directory(struct sl_buf *path, struct sl_str directory)
 {
     if (!directory.data)
@@ -114,8 +117,8 @@ static void add_directory(struct sl_buf *path, struct sl_str directory)
     sl_buf_u8(path, '/');
 }
 
-/* Returns the path of a file as GNU addr2line builds it: no normalisation, except that the compilation directory is not
- * repeated. */
+/* Returns the path of file number `file` of a unit as GNU addr2line builds it: not normalised, except that the compilation directory does
+ * not occur twice. "<unknown>" if there is no such file. */
 static struct sl_str gnu_path(struct gnu_tables *t, struct dwarf_index_unit *u, uint32_t file)
 {
     const struct sl_dwarf_unit *unit = &u->listing;
@@ -145,8 +148,8 @@ static struct sl_str gnu_path(struct gnu_tables *t, struct dwarf_index_unit *u, 
     return u->paths[file];
 }
 
-/* Names a function without linkage name after the symbol at the address; an inlined call keeps its name. The name is stored with the
- * function if that begins at the symbol. */
+/* Completes an answer by the symbol at the address: sets the name, unless the function `f` (may be NULL) is an inlined call, which keeps
+ * its own, and the file if the line program gives none. If `f` begins at the symbol, keeps the name in `f` for later addresses. */
 static void name_by_symbol(struct gnu_tables *t, uint32_t section, uint64_t address, struct dwarf_index_function *f,
                            struct gnu_element *e)
 {
@@ -158,10 +161,10 @@ static void name_by_symbol(struct gnu_tables *t, uint32_t section, uint64_t addr
     if (f && s && !f->entry->is_inlined && s->address == f->ranges[0].begin)
         f->name = s->name;
     if (f)
-        f->is_settled = true;
+        f->is_settled = true; /* one search only: later answers use f->name */
 }
 
-/* Returns the index of the loaded section with the address; 0, the null section, if there is none. */
+/* Returns the index of the loaded section that contains the address; 0, the index of ELF's null section, if none does. */
 static uint32_t section_at(const struct gnu_tables *t, uint64_t address)
 {
     struct sl_section_info section;
@@ -171,7 +174,7 @@ static uint32_t section_at(const struct gnu_tables *t, uint64_t address)
     return 0;
 }
 
-/* Appends the chain of callers into which the function was inlined. */
+/* Appends the callers of an inlined call to the answer, up to the function that was not inlined, each with the line of its call. */
 static void add_callers(struct gnu_tables *t, const struct dwarf_index_location *location, struct gnu_answer *answer)
 {
     const struct dwarf_index_function *f = location->function;
@@ -192,7 +195,7 @@ bool gnu_look_up(struct gnu_tables *t, uint64_t address, bool inlines, struct gn
     uint32_t section = section_at(t, address);
     answer->count = 0;
     answer->discriminator = 0;
-    if (!section)
+    if (!section) /* no code: an empty answer */
         return true;
     bool found = dwarf_index_find(t->written, address, &location);
     *e = (struct gnu_element){.line = 0};

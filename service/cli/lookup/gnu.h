@@ -16,9 +16,10 @@ struct gnu_answer {
 
 struct gnu_tables;
 
-/* Returns the module's tables, built at the first call; NULL where GNU's rules do not apply to the module, or the build fails. One
- * allocation, which lives as long as the module. */
+/* Returns the module's tables, built at the first call; NULL if the module is not an ELF file or has no symbol table, or memory or the
+ * file's work budget ran out. They are one allocation, which the module frees. */
 struct gnu_tables *gnu_get_tables(struct lookup_module *m);
 
-/* Fills `answer` for an address of the file. Texts live as long as the tables. False when memory or the file's budget ran out. */
+/* Fills `answer` for an address of the file itself (not relative to the load address); `inlines`: with the callers of an inlined call.
+ * Texts live as long as the tables. False when memory or the file's work budget ran out. */
 bool gnu_look_up(struct gnu_tables *t, uint64_t address, bool inlines, struct gnu_answer *answer);

@@ -1,7 +1,7 @@
 /* `symloom llvm-symbolizer`, `llvm-addr2line`: details that LLVM's tools (LLVM 19) add for ELF files, by their own rules:
  *
- *     the physical function     has the name and address of the last symbol before it, if that covers it; of several at one address
- *                               the largest, of equal ones the last
+ *     the outermost function    (not inlined) has the name and address of the last symbol before the address, if that covers it; of
+ *                               several at one address the largest, of equal ones the last
  *     discriminators, columns of rows with line 0, declarations, entries of inlined calls: as in the unit's DWARF */
 #include "cli/lookup/llvm.h"
 #include "cli/lookup/dwarf_index.h"
@@ -19,7 +19,7 @@ struct llvm_tables {
     size_t count;
 };
 
-/* Mapping symbols ($a, $d, $t, $x): assemblers emit them where the instruction set changes or data begins. */
+/* True for mapping symbols ($a, $d, $t, $x), which assemblers emit where the instruction set changes or data begins: they name no code. */
 static bool is_mark(const struct sl_object *object, struct sl_str name)
 {
     enum sl_cpu_family cpu = sl_arch_family(sl_object_info(object)->arch);
@@ -27,7 +27,8 @@ static bool is_mark(const struct sl_object *object, struct sl_str name)
     return has_marks && name.size > 1 && name.data[0] == '$' && memchr("adtx", name.data[1], 4);
 }
 
-/* Reads and sorts the symbols; of several at one address keeps the one that LLVM's tools choose. */
+/* Reads and sorts the symbols; of several at one address keeps the one that LLVM's tools choose: the largest, of equal ones the last. Local
+ * symbols get the name of the STT_FILE symbol before them. False if there is no symbol table, or when out of memory. */
 static bool index_symbols(struct llvm_tables *t, struct sl_object *object)
 {
     struct sl_table_symbol *all;
@@ -63,7 +64,8 @@ static bool index_symbols(struct llvm_tables *t, struct sl_object *object)
     return ok;
 }
 
-/* A symbol without size extends to the next one, but, unlike in LLVM's tools, not into another section. */
+/* True if the symbol, the last one at or before the address, contains it. A symbol without size extends to the next one, but, unlike in
+ * LLVM's tools, not into another section. */
 static bool reaches(const struct llvm_tables *t, const struct dwarf_index_symbol *s, uint64_t address)
 {
     struct sl_section_info section;
@@ -72,7 +74,7 @@ static bool reaches(const struct llvm_tables *t, const struct dwarf_index_symbol
     return sl_object_section_info(t->object, s->section, &section) && address - section.address < section.size;
 }
 
-/* Returns the last symbol at or before the address, if it reaches it; else NULL. */
+/* Returns the symbol that contains the address; NULL if none does. */
 static const struct dwarf_index_symbol *symbol_over(const struct llvm_tables *t, uint64_t address)
 {
     const struct dwarf_index_symbol *symbols = t->symbols;
@@ -81,7 +83,8 @@ static const struct dwarf_index_symbol *symbol_over(const struct llvm_tables *t,
     return s && reaches(t, s, address) ? s : NULL;
 }
 
-/* Returns the symbols of an ELF file, read at the first call; NULL for files to which these rules do not apply. */
+/* Returns the symbols of a linked ELF file, read at the first call: none if they cannot be read. NULL for other files, or when out of
+ * memory. */
 static const struct llvm_tables *get_tables(struct lookup_module *m)
 {
     const struct sl_object_info *info = m->input.object ? sl_object_info(m->input.object) : NULL;
@@ -107,7 +110,7 @@ void llvm_tables_free(struct llvm_tables *t)
     free(t);
 }
 
-/* Returns the symbol's name, demangled if that is wanted. */
+/* Returns the symbol's name; demangled with --demangle if it is one of C++ or Rust, in l->symbol_name, until the next call. */
 static struct sl_str name_of_symbol(struct lookup *l, struct sl_str name)
 {
     enum sl_language language = l->demangle ? sl_demangle_detect(name) : SL_LANG_UNKNOWN;
@@ -117,7 +120,8 @@ static struct sl_str name_of_symbol(struct lookup *l, struct sl_str name)
     return readable ? sl_buf_view(&l->symbol_name) : name;
 }
 
-/* Replaces the name and start of the physical function by those of its symbol. */
+/* Replaces name and start address of the answer's outermost function by those of the symbol that contains the address, and adds the
+ * symbol's file if none is known. Changes nothing without such a symbol. */
 static void use_symbol(struct lookup *l, struct lookup_module *m, uint64_t address, struct lookup_result *e)
 {
     const struct llvm_tables *tables = get_tables(m);
@@ -151,13 +155,15 @@ static struct sl_str path_of_declaration(struct lookup *l, struct dwarf_unit_ind
     return sl_buf_view(&l->declaration);
 }
 
-/* Fills in the details of link `index` of an answer of `count` links, counted from the innermost call outwards, from the unit's DWARF. */
+/* Fills in details of one function of an answer from the unit's DWARF. The answer is a chain of inlined calls of `count` functions,
+ * innermost first; `index` is the function's place in it. */
 static void fill_details(struct lookup *l, struct lookup_module *m, uint64_t address, size_t index, size_t count,
                          struct lookup_result *e)
 {
     struct dwarf_unit_index *w = dwarf_index_get(m);
     struct dwarf_index_location location;
-    const struct sl_dwarf_function *links[2] = {NULL, NULL}; /* the next inner link, and link `index` */
+    const struct sl_dwarf_function *links[2] = {
+        NULL, NULL}; /* the function that is inlined into function `index`; that one */
     size_t length = 0;
     if (!w)
         return;
@@ -165,7 +171,7 @@ static void fill_details(struct lookup *l, struct lookup_module *m, uint64_t add
     e->has_entry = false;
     if (l->short_names)
         e->name = (struct sl_str){NULL, 0};
-    /* walks outwards; `links` no longer changes behind link `index`, from where on only the length is counted */
+    /* walks outwards; beyond function `index`, `links` no longer changes, and only the length of the chain is counted */
     for (const struct dwarf_index_function *f = location.function; f;) {
         links[0] = length < index + 1 ? links[1] : links[0];
         links[1] = length < index + 1 ? f->entry : links[1];
@@ -177,7 +183,7 @@ static void fill_details(struct lookup *l, struct lookup_module *m, uint64_t add
         e->discriminator = location.row->discriminator;
         e->column = location.row->line ? e->column : location.row->column;
     }
-    /* a chain of another length than the answer's is not the same chain */
+    /* a chain of another length than the answer's is not the same one: its details would be those of other functions */
     if (!links[1] || (length != count && l->inlines))
         return;
     const struct sl_dwarf_function *f = links[1];
@@ -198,11 +204,12 @@ void llvm_complete(struct lookup *l, struct lookup_module *m, uint64_t address, 
     const struct sl_object_info *info = m->input.object ? sl_object_info(m->input.object) : NULL;
     if (!info || !lookup_relative(l, m, address, &at))
         return;
-    at += info->load_address;
+    at += info->load_address; /* DWARF and symbols have the file's own addresses */
     /* the DWARF is read only if a detail of it is printed, because that takes long */
     if (l->style == STYLE_GNU || l->style == STYLE_JSON || l->verbose || l->short_names || (!e->line && e->file.size))
         fill_details(l, m, at, index, count ? count : 1, e);
-    /* In GNU's style without inlines, the only link is the innermost one, as in GNU addr2line. */
+    /* Without inlines an answer has one function: the outermost, but in GNU's style the innermost, as of GNU addr2line. Then it is the last
+     * of the chain only if the chain has no other. */
     bool is_last = l->inlines || l->style != STYLE_GNU ? index + 1 >= count : all == 1 || !count;
     if (l->functions && !l->short_names && is_last)
         use_symbol(l, m, at, e);
