@@ -32,7 +32,8 @@ static enum sl_code diagnostics_compute(void *context, struct cache_tmp *tmp, st
     struct failed_minidump *k = context; /* lives until this ends: save_failed_minidump waits for it */
     k->fd = tmp->fd;
     enum sl_code code = pool_run(POOL_IO, write_dump, k, error);
-    return code != SL_OK || k->written ? code : sl_fail(error, SL_INTERNAL, "cannot write a failed minidump");
+    return code != SL_OK || k->written ? code
+                                       : sl_fail(error, SL_INTERNAL, "cannot write the minidump to its cache file");
 }
 
 const struct cache_kind kind_diagnostics = {
@@ -63,7 +64,7 @@ void save_failed_minidump(struct sl_bytes dump)
 {
     struct sl_error error = {0};
     struct failed_minidump k = {.fiber = fiber_self(), .dump = dump};
-    if (pool_run(POOL_IO, name_dump, &k, &error) != SL_OK)
+    if (pool_run(POOL_IO, name_dump, &k, &error) != SL_OK) /* it cannot be read any more, or memory is out */
         return;
     struct cache_key key = {.text = sl_str(k.key)};
     k.look = (struct cache_lookup){

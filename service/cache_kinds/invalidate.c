@@ -66,7 +66,8 @@ static enum sl_code invalidate_module(const struct invalidation *what, struct sl
     struct invalidation_found found = {0};
     const struct source *source = find_source(what->source);
     if (!source)
-        return sl_fail(error, SL_NOT_FOUND, "no source with this id is configured");
+        return sl_fail(error, SL_NOT_FOUND, "no source with the id '" SL_STR_FMT "' is configured",
+                       SL_STR_ARG(what->source));
     if (!sl_debug_id_parse(what->debug_id, &id.debug_id))
         return sl_fail(error, SL_MALFORMED, "'debug_id' is not a debug id");
     const struct config *config = config_retain(current_config()); /* `source` is part of it; a reload could free it */

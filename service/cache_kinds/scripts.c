@@ -78,8 +78,9 @@ static enum sl_code read_reference(int fd, struct sl_buf *map, struct sl_error *
     if (pread(fd, map->data, size, 0) != (ssize_t)size)
         return sl_fail(error, SL_INTERNAL, "cannot read the reference to a source map");
     map->size = size;
-    return sl_str_is_utf8(sl_buf_view(map)) ? SL_OK
-                                            : sl_fail(error, SL_MALFORMED, "the reference to a source map is no text");
+    return sl_str_is_utf8(sl_buf_view(map))
+               ? SL_OK
+               : sl_fail(error, SL_MALFORMED, "the reference to a source map is not valid UTF-8");
 }
 
 struct hashing {
@@ -113,7 +114,7 @@ static enum sl_code look_at_script(struct cache_item *item, struct script_facts 
     struct conversion_description about = {.location = SL_STR("a script")};
     struct converter_call call = {.out = memfd_create("reference", MFD_CLOEXEC)};
     if (call.out < 0)
-        return sl_fail_errno(error, errno, "cannot create a file in memory");
+        return sl_fail_errno(error, errno, "cannot create an in-memory file for a script's source map reference");
     converter_add_item(&call, INPUT_FILE, item);
     enum sl_code code = conversion_run(&about, &converter_script_facts, &call, &outcome, error);
     *facts = (struct script_facts){.has_map = outcome.has_map,

@@ -91,7 +91,7 @@ static enum sl_code decode_file(const struct source_request *request, int fd, st
     converter_add_file(&call, INPUT_FILE, fd);
     call.out = memfd_create("text", MFD_CLOEXEC);
     if (call.out < 0)
-        return sl_fail_errno(error, errno, "cannot create a file in memory");
+        return sl_fail_errno(error, errno, "cannot create an in-memory file for a source text");
     struct replacing replacing = {fd, call.out};
     enum sl_code code = conversion_run(&about, &converter_source_text, &call, &outcome, error);
     if (code == SL_OK && outcome.is_written)

@@ -86,7 +86,7 @@ void catalog_prepare_workers(void)
 
 void catalog_init(const struct config *config)
 {
-    search_cache_clear();
+    search_cache_clear(); /* results of searches depend on the configuration */
     conversions_configure(config);
     symbfiles_init(config);
     /* the TTL is 0 without a cache directory: then Sentry's lists of files are not cached in memory either */
@@ -104,7 +104,7 @@ void catalog_init(const struct config *config)
     origin_init(&options);
 }
 
-/* Stops the modules that catalog_init has started, and frees the state that they keep between requests. */
+/* Ends the modules that keep state between requests, and frees that state. */
 void catalog_close(void)
 {
     symbfiles_close();

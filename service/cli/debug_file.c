@@ -32,7 +32,7 @@ bool is_zip_of_files(struct sl_bytes bytes)
         return false;
     struct sl_archive archive;
     if (sl_archive_open(bytes, &archive, NULL) != SL_OK ||
-        sl_archive_object(&archive, 0, &limits, &object, NULL) != SL_OK)
+        sl_archive_object(&archive, 0, &limits, &object, NULL) != SL_OK) /* a ZIP archive, but no source bundle */
         return true;
     sl_object_close(object);
     return false;
@@ -55,6 +55,7 @@ enum sl_code map_unpacked(struct sl_mapping *mapping, struct sl_error *error)
         return SL_OK;
     struct sl_mapping unpacked = {0};
     int fd = temporary_file();
+    /* "core": the limit of the inflation ratio does not apply to core files, which are mostly zeros */
     enum sl_code code = fd >= 0 && sl_write_all(fd, mapping->bytes)
                             ? fetch_unwrap_core(fd, MAX_UNPACKED, error)
                             : sl_fail(error, SL_INTERNAL, "cannot write a temporary file: %s", strerror(errno));
@@ -390,7 +391,7 @@ bool debug_file_find(const struct sl_object *object, const char *path, const cha
     case SL_FORMAT_ELF: found = find_elf(&f, path, searched); break;
     case SL_FORMAT_PE: found = find_pdb(&f, path) || find_link(&f, path, searched); break;
     case SL_FORMAT_WASM: found = find_external(&f, path); break;
-    default: return false;
+    default: return false; /* no separate debug files in this format */
     }
     if (!found)
         note_searched(&f, path, searched);

@@ -207,7 +207,7 @@ void input_note(struct input *input, const char *format, ...)
     char text[4096];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text - 1, format, arguments);
+    vsnprintf(text, sizeof text - 1, format, arguments); /* - 1: room for the line end */
     va_end(arguments);
     for (char *at = text; (at = strchr(at, '\n'));) /* a note is one line */
         *at = ' ';

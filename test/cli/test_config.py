@@ -45,14 +45,14 @@ def test_unwritable_directories_are_errors_in_check(work, files):
 def test_missing_files_are_reported_by_check(work, files):
     missing, plain = os.path.join(work, "missing"), os.path.join(work, "config.yml")
     source = "sources: [{{id: a, type: filesystem, path: {}}}]"
-    equal(check(work, source.format(missing)), (0, [f"1:43: warning: sources[0].path: {missing}: No such file or directory"]))
+    equal(check(work, source.format(missing)), (0, [f"1:43: warning: sources[0].path: cannot read {missing}: No such file or directory"]))
     equal(check(work, source.format(plain), "--strict"), (1, [f"1:43: warning: sources[0].path: {plain} is not a directory"]))
     equal(check(work, source.format(work)), (0, ["configuration OK"]))
     empty = os.path.join(work, "empty")
     os.mkdir(empty)
     equal(check(work, source.format(empty)), (0, [f"1:43: warning: sources[0].path: {empty}: the directory of the symbol source is empty; is it mounted?"]))
     equal(check(work, f"file_ptr: {{roots: [{missing}]}}"),
-          (0, [f"1:19: warning: file_ptr.roots: {missing}: No such file or directory"]))
+          (0, [f"1:19: warning: file_ptr.roots: cannot read {missing}: No such file or directory"]))
     result = symloom("config", "check", missing)
     equal((result.status, result.err), (1, "error: failed loading config\n"
           f"  caused by: failed to open configuration file {missing}: No such file or directory\n"))

@@ -132,11 +132,11 @@ static void check_readable(const struct value *at, const char *key, struct sl_st
     if (snprintf(text, sizeof text, SL_STR_FMT, SL_STR_ARG(path)) >= (int)sizeof text) /* longer than PATH_MAX */
         return;
     if (stat(text, &st) != 0)
-        value_problem(problems, at, true, key, "%s: %s", text, strerror(errno));
+        value_problem(problems, at, true, key, "cannot read %s: %s", text, strerror(errno));
     else if (!S_ISDIR(st.st_mode))
         value_problem(problems, at, true, key, "%s is not a directory", text);
     else if (access(text, R_OK | X_OK) != 0)
-        value_problem(problems, at, true, key, "%s: %s", text, strerror(errno));
+        value_problem(problems, at, true, key, "cannot read %s: %s", text, strerror(errno));
     else if (is_source && origin_check_directory(text, &error) == SL_DOWNLOAD_ERROR)
         value_problem(problems, at, true, key, "%s: %s", text, error.message);
 }
@@ -227,7 +227,7 @@ void config_check_isolation(const struct config *config, bool tells_all, struct 
     struct worker_text measures;
     struct sl_error error;
     struct value at = config_position(config, key);
-    if (config->conversion.isolation == ISOLATION_THREAD)
+    if (config->conversion.isolation == ISOLATION_THREAD) /* the configuration wants no worker processes */
         return;
     if (isolation_probe(&measures, &error) != SL_OK)
         value_problem(problems, &at, true, key, "%s; hostile files will be read by threads of the service",

@@ -45,6 +45,7 @@ static enum sl_code open_sources(const struct options *o, struct locator **locat
     return code;
 }
 
+/* Downloads the file with these ids that is best for the purpose, and opens it as `input`. SL_UNSUPPORTED if it is a symcache. */
 static enum sl_code dump_fetch_get(struct locator *locator, const struct object_id *id, enum purpose purpose,
                                    const char *name, struct input *input, struct sl_error *error)
 {

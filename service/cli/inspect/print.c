@@ -187,6 +187,7 @@ static void print_lists(struct inspect_results *f, struct sl_buf *out)
 
 /* ---- text ---- */
 
+/* Appends a line with a label; nothing if the text is empty. */
 static void print_line(struct sl_buf *out, const char *label, struct sl_str text)
 {
     if (!text.size)

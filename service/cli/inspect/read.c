@@ -287,6 +287,7 @@ struct sl_str *findings_sorted(const struct sl_map *map)
 
 /* ---- usable or not ---- */
 
+/* True if the object has a section of this name. */
 static bool has_section(struct sl_object *object, const char *name)
 {
     struct sl_section_info s;
@@ -375,7 +376,7 @@ static void make_hints(struct inspect_results *f)
 
 void findings_make(struct inspect_results *f)
 {
-    if (!f->input->object)
+    if (!f->input->object) /* a symcache, which print.c checks */
         return;
     const struct sl_object_info *info = sl_object_info(f->input->object);
     if (info->format == SL_FORMAT_SOURCEBUNDLE)

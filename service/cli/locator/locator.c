@@ -180,7 +180,7 @@ bool locator_find_named(struct locator *b, struct sl_str name, struct object_id 
     enum name_match found = NAMED_NONE;
     struct object_id best = *id;
     size_t parts = 0;
-    for (size_t i = 0; i <= b->preferred.root_count; i++) {
+    for (size_t i = 0; i <= b->preferred.root_count; i++) { /* the last one: the files of locator_add_files */
         struct file_index *index = i < b->preferred.root_count ? b->indexes[i] : b->named_files;
         struct object_id other = {.type = OBJECT_UNKNOWN};
         size_t before = parts; /* number of equal components at the ends of `name` and the best path so far */

@@ -12,7 +12,7 @@
 
 bool dwarf_index_sort_symbols(struct dwarf_index_symbol *symbols, size_t count, bool by_section)
 {
-    struct sl_ordered *order = calloc(2 * count + 1, sizeof *order);
+    struct sl_ordered *order = calloc(2 * count + 1, sizeof *order); /* the second half is scratch memory of sl_order */
     struct dwarf_index_symbol *copy = calloc(count + 1, sizeof *copy);
     bool ok = order && copy;
     for (size_t i = 0; ok && i < count; i++) {
@@ -208,7 +208,7 @@ static bool make_functions(struct dwarf_unit_index *w, struct dwarf_index_unit *
     const struct sl_dwarf_unit *listing = &u->listing;
     size_t count = listing->function_count;
     struct sl_dwarf_range *ranges = SL_ARENA_ARRAY(&w->arena, struct sl_dwarf_range, listing->range_count + 1);
-    struct sl_ordered *order = calloc(2 * count + 1, sizeof *order);
+    struct sl_ordered *order = calloc(2 * count + 1, sizeof *order); /* the second half is scratch memory of sl_order */
     u->functions = sl_arena_zalloc(&w->arena, count + 1, sizeof *u->functions);
     u->by_low = SL_ARENA_ARRAY(&w->arena, uint32_t, count + 1);
     bool ok = ranges && order && u->functions && u->by_low;
@@ -275,7 +275,8 @@ struct dwarf_index_unit *dwarf_index_read_unit(struct dwarf_unit_index *w, uint3
         return NULL;
     }
     enum sl_code code = sl_dwarf_listing_read(w->listing, number, &w->arena, &u->listing, &error);
-    u->is_bad = !u->listing.line_version; /* the readable part of a damaged unit is used */
+    u->is_bad = !u->listing.line_version; /* it has no line table that can be read */
+    /* a damaged unit is used as far as it was read: a bad one not at all, another one if its functions were read */
     bool ok = code == SL_OK || (code == SL_MALFORMED && (u->is_bad || u->listing.functions));
     if (ok && !u->is_bad) {
         u->paths = sl_arena_zalloc(&w->arena, u->listing.file_count + 1, sizeof *u->paths);
