@@ -1,6 +1,6 @@
 /* Unmaps files: deleted ones, as their disk space is freed only then, and those that were not asked for within memory_idle.
- * Files may be deleted by a cleanup of this process, of another one, or by hand; the kernel marks mappings of deleted files in
- * /proc/self/maps (proc_pid_maps(5)). */
+ * Files may be deleted by a cleanup of this process or another one, or by hand. Deleted files are recognized by /proc/self/maps, where the
+ * kernel marks their mappings (proc_pid_maps(5)). */
 #include "cache/impl.h"
 
 #include <errno.h>
@@ -57,7 +57,7 @@ static int by_start(const void *left, const void *right)
     return (*a > *b) - (*a < *b);
 }
 
-/* True for an item whose mapping is in the list `arg`. */
+/* True if the mapping of the cached file `item` is in the list `arg` (struct deleted_mappings). */
 static bool is_deleted(const struct cache_item *item, const void *arg)
 {
     const struct deleted_mappings *d = arg;
@@ -82,7 +82,7 @@ static bool is_any(const struct cache_item *item, const void *arg)
     return true;
 }
 
-/* Unmaps the files that nobody asked for within memory_idle. */
+/* Unmaps the cached files that nobody has asked for within memory_idle of the configuration. */
 static void drop_idle(void)
 {
     uint64_t idle_ms = DURATION_MS(cache_engine.config->memory_idle_ns), now = loop_now_ms();

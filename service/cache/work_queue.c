@@ -61,7 +61,7 @@ static void count_waiting(const struct work_queue *changed, long by)
     metric_set(METRIC_WAITING, (double)*total, changed->what, NULL, NULL);
 }
 
-/* Takes the oldest flight; NULL if none waits. */
+/* Takes the oldest flight (in-flight look-up) from the queue; NULL if none waits. */
 static struct flight *take_next(struct work_queue *queue)
 {
     struct flight *flight = SL_LIST_FIRST(&queue->flights, struct flight, in_queue);

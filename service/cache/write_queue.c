@@ -179,7 +179,7 @@ static void write_queue_show(void)
     metric_set(METRIC_SHARED_UPLOADS, queue.running, NULL, NULL, NULL);
 }
 
-/* One writing fiber: writes until the queue is empty. The last one that ends wakes write_queue_drain. */
+/* A fiber that writes queued entries until the queue is empty or it is cancelled. The last of these fibers wakes write_queue_drain. */
 static void write_queue_work(void *arg)
 {
     (void)arg;
@@ -194,7 +194,7 @@ static void write_queue_work(void *arg)
     write_queue_show();
 }
 
-/* True in `percent` of a hundred calls; false if the system has no random bytes. */
+/* Returns true at random, in `percent` of a hundred calls on average; false if the system returns no random bytes. */
 static bool by_chance(unsigned percent)
 {
     uint32_t random = 0;

@@ -1,12 +1,12 @@
-/* The kinds `auxdifs`, UUID maps and BCSymbolMaps, and `il2cpp`, line mappings of Unity builds: inputs of a symcache that are
- * not objects. */
+/* Two kinds of cache entries: `auxdifs` (UUID maps and BCSymbolMaps) and `il2cpp` (line mappings of Unity builds). They are inputs of a
+ * symcache without being objects. */
 #include "cache_kinds/impl.h"
 
 #include "core/log.h"
 #include "object/bcsymbolmap.h"
 #include "source/il2cpp.h"
 
-/* Checks that a UUID map can be read. */
+/* Runs in a worker: checks that a UUID map can be read. */
 static enum sl_code check_uuidmap(struct conversion *conversion, const struct converter_call *call, void *result,
                                   struct sl_error *error)
 {
@@ -18,7 +18,7 @@ static enum sl_code check_uuidmap(struct conversion *conversion, const struct co
 
 const struct converter converter_uuidmap = {"uuidmap", 0, 0, check_uuidmap};
 
-/* Checks that a BCSymbolMap can be read. */
+/* Runs in a worker: checks that a BCSymbolMap can be read. */
 static enum sl_code check_bcsymbolmap(struct conversion *conversion, const struct converter_call *call, void *result,
                                       struct sl_error *error)
 {
@@ -73,7 +73,7 @@ const struct cache_kind kind_auxdifs = {
     .retain = object_request_retain,
 };
 
-/* Checks that a line mapping can be read. */
+/* Runs in a worker: checks that an il2cpp line mapping can be read. */
 static enum sl_code check_il2cpp(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)
 {

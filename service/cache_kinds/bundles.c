@@ -23,7 +23,7 @@ enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight,
     sl_budget_init(&budget, bytes.size);
     sl_budget_limit(&budget, current_max_conversion_memory(), NULL, NULL);
     enum sl_code code = sl_bundle_open(bytes, &budget, &bundle, error);
-    if (code != SL_OK) /* it was valid when it was fetched; if it is not now, it is used without its sources */
+    if (code != SL_OK) /* it was valid when it was downloaded; if it is damaged now, it has no sources */
         return code == SL_BUSY ? code : SL_OK;
     *loaded = bundle;
     *weight = sl_bundle_memory(bundle);
@@ -103,7 +103,7 @@ bool source_object_find(struct source_object *object, struct sl_str path, struct
 
 /* ---- opening ---- */
 
-/* the bytes are mapped: detect runs under a guard against SIGBUS */
+/* argument and result of detect(), which runs under a guard against SIGBUS, as the file is mapped */
 struct detecting {
     struct sl_bytes file;
     enum sl_format format;
@@ -133,7 +133,7 @@ static bool has_dwarf(struct sl_bytes file, const struct object_request *request
 {
     enum sl_format format;
     if (!read_format(file, &format))
-        return false; /* the next step cannot read it either, and reports that */
+        return false; /* open_table, which is called then, cannot read it either, and reports that */
     return format == SL_FORMAT_PE ? request->id->type != OBJECT_PE_DOTNET : format != SL_FORMAT_PORTABLEPDB;
 }
 

@@ -1,5 +1,5 @@
-/* The converters of the kinds (conversion/converter.h), their options and results. Unless stated otherwise, the options of a converter
- * are a struct reader_limits, and it has no result. */
+/* The converters (conversion/converter.h) that check files for the cache or make cache entries, with their options and results. Unless a
+ * comment says otherwise, a converter's options are a struct reader_limits, and it has no result. */
 #pragma once
 
 #include "conversion/converter.h"
@@ -17,8 +17,8 @@ struct object_check_options {
 };
 struct object_check_result {
     bool same_id, same_checksum;       /* true also if there is nothing to compare */
-    bool is_fat;                       /* the object is a slice of the file: */
-    uint64_t slice_offset, slice_size; /* bytes */
+    bool is_fat;                       /* the file is a fat Mach-O file, and the object one of its slices */
+    uint64_t slice_offset, slice_size; /* if `is_fat`: where the slice is, in bytes */
     struct sl_debug_id debug_id;       /* of the object */
 };
 
@@ -44,8 +44,7 @@ struct sourcemap_result {
  * SL_MALFORMED if it is not text. */
 extern const struct converter converter_source_text;
 struct source_text_options {
-    bool
-        is_utf8; /* it must be UTF-8 and may contain any character; its byte order mark is skipped. False: find out the encoding */
+    bool is_utf8; /* must be UTF-8, its byte order mark is skipped. False: the encoding is detected */
 };
 struct source_text_result {
     bool is_written; /* `out` has the text */
@@ -92,10 +91,10 @@ struct cficache_result {
 
 extern const struct converter converter_ppdb_cache;
 struct ppdb_cache_result {
-    uint64_t dropped; /* methods and documents that could not be read */
+    uint64_t dropped; /* number of methods and documents that could not be read */
 };
 
-/* Optional inputs: INPUT_SYMBOL_MAP, INPUT_LINE_MAP, INPUT_DWP, INPUT_DWZ. */
+/* Makes the symcache of an object. Optional inputs: INPUT_SYMBOL_MAP, INPUT_LINE_MAP, INPUT_DWP, INPUT_DWZ. */
 extern const struct converter converter_symcache;
 struct symcache_options {
     struct reader_limits limits;

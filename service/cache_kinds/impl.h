@@ -8,8 +8,8 @@
 
 /* ---- entry.c ---- */
 
-/* Gets the request's object and runs the converter, whose options are struct reader_limits, on it; the output goes to `fd`. `kind` is
- * for metrics (NULL = none). */
+/* Gets the request's object and runs the converter, whose options must be a struct reader_limits, on it. The output goes to `fd`, the
+ * converter's result to `result` (NULL: it has none). `kind` is for metrics (NULL: none are written). */
 enum sl_code convert_to_entry(const struct object_request *request, const struct cache_kind *kind,
                               const struct converter *converter, void *result, int fd, struct sl_arena *arena,
                               struct sl_error *error) SL_SUSPENDS;
@@ -52,8 +52,7 @@ void script_free(void *loaded);
 /* ---- companions.c: files with other parts of an object's debug information ---- */
 struct companion_items { /* references; NULL = none */
     struct cache_item *package, *dwz;
-    bool
-        incomplete; /* a file could not be had now, though it may exist: the answer was neither "not found" nor "access denied" */
+    bool incomplete; /* a file could not be had now, but may exist: not for "not found" or "access denied" */
 };
 
 /* Finds out which companion files the object refers to; true if there are any. Pool. */

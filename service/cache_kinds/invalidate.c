@@ -58,8 +58,8 @@ static enum sl_code list_module(const struct source *source, struct object_id *i
     return found->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
 
-/* Invalidates the files that the source may have for a module. The name serves as debug file and code file, as it is not
- * known which of them it is. */
+/* Invalidates the files that the source may have for a module. `debug_file` serves as name of the debug file and of the code file, as the
+ * caller may have named either. */
 static enum sl_code invalidate_module(const struct invalidation *what, struct sl_arena *arena, struct sl_error *error)
 {
     struct object_id id = {.debug_file = what->debug_file, .code_file = what->debug_file, .has_debug_id = true};
@@ -91,8 +91,8 @@ enum sl_code release_blocked_hosts(struct sl_error *error)
 
 bool were_hosts_released_since(int64_t since_s)
 {
-    return cache_was_invalidated(SL_STR("source_id: :hosts\n"),
-                                 since_s); /* a cache key that names the made-up source */
+    /* a cache key that names the made-up source */
+    return cache_was_invalidated(SL_STR("source_id: :hosts\n"), since_s);
 }
 
 /* True if `what` has a source alone, a source and a location, or a source and a module (debug file and debug id). */

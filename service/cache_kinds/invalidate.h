@@ -1,4 +1,4 @@
-/* Invalidation of entries whose sources have changed. */
+/* Invalidates cache entries that were made from files which have changed since. */
 #pragma once
 
 #include "cache/cache.h"

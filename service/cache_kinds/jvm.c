@@ -1,4 +1,4 @@
-/* The kind `proguard`: tables made from mappings of ProGuard and R8. */
+/* The kind `proguard`: look-up tables made from ProGuard and R8 mappings. */
 #include "cache_kinds/impl.h"
 
 /* Runs in a worker: makes the look-up table (jvm/mapping.h) of a ProGuard or R8 mapping. */

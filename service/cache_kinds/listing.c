@@ -12,11 +12,11 @@
 #include "core/log.h"
 #include "core/pool.h"
 
-enum { INDEX_MAX = 512 << 20 }; /* limit of the lines in bytes */
+enum { INDEX_MAX = 512 << 20 }; /* limit of the size of an index in bytes */
 
 struct source_index_request {
     const struct source *source;
-    struct sl_str scope; /* of the entry */
+    struct sl_str scope; /* scope of the cache entry */
     uint32_t number;     /* number of the segment, or of the last segment of the index; from 1 */
     uint32_t known;      /* for an index: last segment of an older, shorter index that may be cached; 0 = none */
     bool segment;        /* true: one segment; false: the index up to segment `number` */
@@ -168,7 +168,7 @@ static enum sl_code source_index_compute(void *context, struct cache_tmp *tmp, s
     return code;
 }
 
-/* Copies the request into the arena of the computation, which may outlive it. NULL when out of memory. */
+/* Copies the request into the arena of the computation, which may outlive the request. NULL when out of memory. */
 static void *retain(const void *context, struct sl_arena *arena)
 {
     const struct source_index_request *from = context;

@@ -1,4 +1,4 @@
-/* The files that sources have for a module, in the order of the sources (listing.c). */
+/* Lists the files that symbol sources may have for a module (listing.c). */
 #pragma once
 
 #include "origin/origin.h"

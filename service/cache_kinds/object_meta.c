@@ -95,7 +95,7 @@ static enum sl_code describe_embedded(struct conversion *conversion, struct sl_o
     return code == SL_BUSY ? code : SL_OK;
 }
 
-/* Called for the first source text in an object: notes that there is one and stops. */
+/* Called for the first source text in an object's DWARF: sets `*arg` to true. False, which stops reading: one is enough to know. */
 static bool one_is_enough(void *arg, const struct sl_file *file, struct sl_bytes text)
 {
     (void)file, (void)text;
@@ -189,6 +189,7 @@ static const struct sl_field meta_fields[] = {
 static enum sl_code object_meta_open(struct sl_bytes bytes, void *meta, struct sl_error *error)
 {
     struct sl_arena arena = {0};
+    /* false: standard JSON only */
     struct sl_json j = sl_json((struct sl_str){(const char *)bytes.data, bytes.size}, &arena, false);
     enum sl_code code = SL_OK;
     struct sl_fields s = {.json = &j};

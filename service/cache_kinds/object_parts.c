@@ -57,8 +57,8 @@ enum sl_code object_raw_section(struct cache_item *object, struct sl_str name, e
     enum sl_code code = run_on_object(object, &converter_raw_section, name, &found, error);
     bool inside = true;
     *store = found.store;
-    *bytes =
-        sl_bytes_slice(object->mapping.bytes, found.offset, found.size, &inside); /* a worker's numbers may be wrong */
+    /* a worker's numbers may be wrong */
+    *bytes = sl_bytes_slice(object->mapping.bytes, found.offset, found.size, &inside);
     return code == SL_OK && !inside ? sl_fail(error, SL_INTERNAL, "a section lies outside of its file") : code;
 }
 

@@ -111,7 +111,7 @@ const struct converter converter_object_check = {"object_check", sizeof(struct o
 
 /* ---- the kind ---- */
 
-/* the slice of a fat file: bytes from its beginning */
+/* where the wanted slice is in the fat file `fd`, in bytes */
 struct file_slice {
     int fd;
     uint64_t offset, size;
@@ -154,8 +154,8 @@ static enum sl_code run_check(const struct object_request *request, int fd, stru
     enum sl_code code = conversion_run(&about, &converter_object_check, &call, outcome, error);
     struct file_slice slice = {fd, outcome->slice_offset, outcome->slice_size};
     bool fits = outcome->slice_offset <= about.size && outcome->slice_size <= about.size - outcome->slice_offset;
-    if (code == SL_OK && outcome->is_fat &&
-        !fits) /* a hostile file may have taken over the worker, and so its result */
+    /* a hostile file may have taken over the worker, and so its result */
+    if (code == SL_OK && outcome->is_fat && !fits)
         return sl_fail(error, SL_MALFORMED, "the process that read this file chose an object beyond the file's end");
     return code == SL_OK && outcome->is_fat ? pool_call(POOL_IO | POOL_HEAVY, keep_slice, &slice, error) : code;
 }

@@ -20,7 +20,8 @@ struct object_request {
     struct sl_str scope; /* of the entries: origin_scope */
 };
 
-/* Makes the common key of the file's object, features and symcache; the text is in the arena. False when out of memory. */
+/* Makes the key under which the object, its features and its symcache are cached, each in its own kind. The key's text is in the arena.
+ * False when out of memory. */
 bool object_request_key(const struct object_request *request, struct sl_arena *arena, struct cache_key *key);
 
 /* For cache_kind.base: names the request's object as the entry from which this one is made. For cache_kind.queue_name: returns the URL or
@@ -37,7 +38,7 @@ struct symcache_request {
     struct object_request object;
     const struct object_request *map, *lines; /* NULL = none */
     bool variables, columns;
-    struct sl_str scope; /* scope of its entry: private if one of the files is */
+    struct sl_str scope; /* scope of the symcache: private if one of the files is */
 };
 
 /* The functions above for a struct symcache_request: key, base, queue name and deep copy. Base and queue name are those of its object. */
@@ -47,7 +48,7 @@ bool symcache_request_base(const void *request, struct sl_arena *arena, const st
 struct sl_str symcache_request_queue_name(const void *request);
 void *symcache_request_retain(const void *request, struct sl_arena *arena);
 
-/* Deep copies; NULL when out of memory. */
+/* Return deep copies in the arena; NULL when out of memory. */
 const struct source *source_copy(const struct source *source, struct sl_arena *arena);
 const struct remote_file *remote_file_copy(const struct remote_file *file, struct sl_arena *arena);
 
@@ -129,6 +130,6 @@ struct local_symcache {
 enum sl_code local_symcache_get(struct sl_str key, const struct local_symcache *own, struct cache_item **item,
                                 struct sl_error *error) SL_SUSPENDS;
 
-/* Stores a minidump that could not be processed, for later analysis: on this node only, and once for equal contents. Also works
- * in a cancelled fiber. */
+/* Stores a minidump that could not be processed, for later analysis: on this machine only, and once for equal contents. Also works in a
+ * cancelled fiber. */
 void save_failed_minidump(struct sl_bytes dump) SL_SUSPENDS;

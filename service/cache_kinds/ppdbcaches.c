@@ -40,7 +40,8 @@ static enum sl_code ppdbcaches_build(struct conversion *conversion, const struct
     return code;
 }
 
-/* Sets `*ppdb` to the Portable PDB that the file is or, inflated into the arena, contains. SL_NOT_FOUND: neither. */
+/* Sets `*ppdb` to the Portable PDB: the file itself or, inflated into the arena, the one embedded in a PE file. SL_NOT_FOUND if there is
+ * neither. */
 static enum sl_code find_portable_pdb(struct sl_bytes file, const struct reader_limits *limits, struct sl_arena *arena,
                                       struct sl_bytes *ppdb, struct sl_error *error)
 {
@@ -58,7 +59,7 @@ static enum sl_code find_portable_pdb(struct sl_bytes file, const struct reader_
     return code;
 }
 
-/* Runs in a worker: makes the look-up table of the Portable PDB in the file, which may be one itself, or a PE file with one embedded. */
+/* Runs in a worker: makes the look-up table of a Portable PDB, which is INPUT_FILE itself or embedded in it (a PE file). */
 static enum sl_code make_table(struct conversion *conversion, const struct converter_call *call, void *result,
                                struct sl_error *error)
 {

@@ -13,9 +13,9 @@
 #include "core/sigbus_guard.h"
 #include "js/comment.h"
 
-enum { MAX_REFERENCE = 64 * 1024 }; /* bytes; no server accepts a longer one */
+enum { MAX_REFERENCE = 64 * 1024 }; /* longest URL of a source map in bytes; no server accepts a longer one */
 
-struct kinds_script { /* the item's `loaded`; loop thread */
+struct kinds_script { /* `loaded` of the cache item of a script; used by the loop thread only */
     bool known;       /* `facts` are set */
     struct script_facts facts;
     struct sl_buf map; /* text of facts.map: a copy, as the loop must not read the mapped script */

@@ -27,8 +27,8 @@ static bool decode_text(bool is_utf8, struct sl_bytes bytes, struct sl_buf *scra
     return sl_str_is_utf8(*text);
 }
 
-/* Runs in a worker: writes the text as UTF-8. Nothing is written if it is UTF-8 already: the file itself then serves. SL_NOT_FOUND for an
- * empty file. */
+/* Runs in a worker: writes the text of a source file as UTF-8, or nothing if the file is UTF-8 already. SL_NOT_FOUND if it is empty,
+ * SL_MALFORMED if it is not text. */
 static enum sl_code decode(struct conversion *conversion, const struct converter_call *call, void *result,
                            struct sl_error *error)
 {
@@ -45,8 +45,7 @@ static enum sl_code decode(struct conversion *conversion, const struct converter
         code = sl_budget_fail(&conversion->budget, error);
     } else if (!is_text) {
         code = sl_fail(error, SL_MALFORMED, "the source file is not text");
-    } else if (text.size != bytes.size ||
-               text.data != (const char *)bytes.data) { /* the text is not the file as it is */
+    } else if (text.size != bytes.size || text.data != (const char *)bytes.data) { /* decoded, or without its BOM */
         code = write_whole_file(call->out, (struct sl_bytes){(const uint8_t *)text.data, text.size}, error);
         outcome->is_written = code == SL_OK;
     }
@@ -102,8 +101,8 @@ static enum sl_code decode_file(const struct source_request *request, int fd, st
 
 struct web_file {
     const struct source_request *request;
-    char *map;        /* note of the cache entry: the source map named by the response's header */
-    bool by_old_name; /* `map` is from the obsolete header field */
+    char *map;        /* note of the cache entry: receives the URL of the source map in the response's header */
+    bool by_old_name; /* `map` is from the obsolete header field X-SourceMap */
 };
 
 /* True if a redirect to this URL is allowed: its origin (scheme, host and port) must be one that the request allows. */
@@ -401,8 +400,8 @@ static void append(void *arg)
     sl_buf_add(a->to, a->from.data, a->from.size);
 }
 
-/* Appends the contents of a cache entry. Small ones in memory are copied at once, under a guard against SIGBUS; others on
- * the pool, as reading the disk would block the loop. */
+/* Appends the contents of a cache entry. If they are small and their pages in memory, they are copied at once, under a guard against
+ * SIGBUS; otherwise on the pool, as reading the disk would block the loop. */
 enum sl_code append_item_text(struct sl_buf *to, struct cache_item *item, struct sl_error *error)
 {
     enum { COPIED_AT_ONCE = 64 * 1024 };

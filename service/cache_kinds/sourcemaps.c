@@ -5,7 +5,7 @@
 #include "core/loop.h"
 #include "js/comment.h"
 
-/* Returns the options of the current configuration. */
+/* Returns the options for look-up tables of source maps in the current configuration. */
 static struct sl_smcache_options options_now(void)
 {
     return (struct sl_smcache_options){current_config()->js.partial_scopes, current_config()->js.compat_scope_names};

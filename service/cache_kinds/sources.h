@@ -60,7 +60,7 @@ struct source_request { /* one text file; its texts are NUL-terminated */
 enum sl_code source_file_get(const struct source_request *request, struct sl_arena *arena, struct cache_item **item,
                              struct sl_error *error) SL_SUSPENDS;
 
-/* Appends the item's contents. SL_INTERNAL: its file was damaged (cache_run_reader); SL_BUSY, SL_CANCELLED. */
+/* Appends the contents of a cache item to `to`. SL_INTERNAL: its file was damaged since it was mapped; SL_BUSY, SL_CANCELLED. */
 enum sl_code append_item_text(struct sl_buf *to, struct cache_item *item, struct sl_error *error) SL_SUSPENDS;
 
 /* What a script's comments say of its debug information; `map` lives as long as the script's item. */
@@ -80,7 +80,7 @@ struct sourcemap_request {
     const struct source_request *script; /* NULL: it is empty */
     const struct source_request *map;    /* NULL: the map is in the data URL `embedded` */
     struct sl_str embedded;              /* data NULL: the data URL in the script's comment */
-    struct sl_str script_id, map_id;     /* identify their contents: hash or location */
+    struct sl_str script_id, map_id; /* identify script and map in the cache key: hash of the contents, or location */
 };
 
 /* Gets the look-up table of a script and its source map, from the cache or newly made; the item's `loaded` is a struct sl_smcache.
@@ -100,7 +100,7 @@ enum sl_code item_from_sourcemap(struct cache_item *script, struct cache_item *m
 enum sl_code source_object_open_bundle(const struct remote_file *file, struct sl_str scope, struct sl_arena *arena,
                                        struct source_object *bundle, struct sl_error *error) SL_SUSPENDS;
 
-/* Finds the bundle's file with this debug id and type, or with this URL if `id` is NULL: `*file` is NULL if there is none.
- * SL_INTERNAL: the bundle was damaged (cache_run_reader). */
+/* Finds the bundle's file with this debug id and type, or with this URL if `id` is NULL: `*file` is NULL if there is none. SL_INTERNAL: the
+ * bundle's file was damaged since it was mapped. */
 enum sl_code source_object_find_file(const struct source_object *bundle, const struct sl_debug_id *id,
                                      enum sl_bundle_type type, struct sl_str url, const struct sl_bundle_file **file);

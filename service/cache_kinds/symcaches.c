@@ -11,7 +11,7 @@
 #include "object/bcsymbolmap.h"
 #include "source/il2cpp.h"
 
-struct rewriting { /* inputs that change names and lines; NULL = none */
+struct rewriting { /* inputs of the conversion that change names and lines; NULL = not given */
     struct sl_bcsymbolmap *map;
     struct sl_il2cpp *lines;
     atomic_bool no_memory; /* a path could not be made, so its lines may not be mapped */
@@ -102,8 +102,8 @@ static enum sl_code write_symcache(struct conversion *conversion, const struct c
         .gaps = &outcome->gaps,
         .variables = asked->variables,
     };
-    options.positions =
-        asked->columns && !options.map_line; /* map_line translates no columns: they would not fit the new lines */
+    /* map_line translates no columns: they would not fit the new lines */
+    options.positions = asked->columns && !options.map_line;
     outcome->damaged = info->partial;
     struct sl_companions companions;
     struct sl_buf out = {0};
@@ -252,7 +252,7 @@ static enum sl_code open_into(struct sl_bytes bytes, void *into, struct sl_error
     return sl_symcache_open(bytes, into, error);
 }
 
-/* Old versions, used until the current one is made. Their errors:
+/* Old versions of symcaches, whose entries are used until the current version is made. What is wrong in them:
  *
  *     1001  lacks some lines, and the paths in version control
  *     1002  may lack data of missing companions, or data for which there was no memory, and is not marked as incomplete

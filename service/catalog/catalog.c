@@ -22,7 +22,7 @@
 #include "symbfile_store/symbfile_store.h"
 #include "transcode/ms_symcaches.h"
 
-/* All kinds: each row names a `kind_<row>` that another file defines. */
+/* All kinds of cache entries: each row names a table `kind_<row>` that another file defines. */
 #define KINDS(ROW)                                                                                                     \
     ROW(objects)                                                                                                       \
     ROW(object_meta)                                                                                                   \

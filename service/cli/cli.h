@@ -55,8 +55,8 @@ void output_put_safe_but(struct sl_buf *out, struct sl_str text, char kept);
  * devices are written in place. */
 struct output_file {
     int fd;
-    char path[4096],
-        temporary[4096]; /* `temporary` is the name until then; empty: the file at `path` is written in place */
+    /* `temporary` is the name until then; empty: the file at `path` is written in place */
+    char path[4096], temporary[4096];
     struct sl_buf pending;
     int failed; /* errno of the first write that failed */
 };
@@ -77,7 +77,7 @@ int report_no_memory(void); /* returns 1 */
 /* Prints lines on stderr without a prefix; arguments as for printf. */
 void print_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void print_note_list(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
-/* Returns the exit status for a file that could not be opened or read. */
+/* Returns the exit status for a file that could not be processed: STATUS_NOTHING if it is malformed or not supported, else 1. */
 int status_of_code(enum sl_code code);
 /* Reports that a file could not be processed, and why. Returns the exit status. */
 int report_file_error(const char *path, enum sl_code code, const struct sl_error *error);
@@ -129,7 +129,7 @@ void debug_file_close(struct debug_file *file);
  * Debug Files"). False when the id is too short, or the path too long. */
 bool build_id_path(const char *directory, struct sl_str id, char path[4096]);
 extern const char *const usual_debug_directories[]; /* /usr/lib/debug; ends with NULL */
-/* Opens the object in `bytes` that holds the debug information of `object`; false when there is none. */
+/* Opens the object in the file `bytes` that has the debug information of `object`, as `*debug`; false when there is none. */
 bool debug_file_select_object(const struct sl_object *object, struct sl_bytes bytes, struct sl_object **debug);
 
 /* ---- files.c: inputs ---- */
@@ -139,18 +139,16 @@ struct sl_str path_file_name(struct sl_str path);
 
 /* How to open a file. Every member may be NULL or false. */
 struct input_options {
-    const char *arch;                      /* which object of a file with several */
+    const char *arch;                      /* architecture of the wanted object, in a file with several */
     const struct sl_object_wanted *wanted; /* ids that the object must have */
     const char *const *debug_directories;  /* where separate debug files are searched; ends with NULL */
-    const char *const
-        *dsym_hints; /* .dSYM bundles that are searched for the debug file of a Mach-O file; ends with NULL */
-    const char *dwp,
-        *supplementary;  /* paths of the DWARF package and the dwz file; NULL: search where the input says */
-    bool find_debug;     /* use the separate debug file of a file without debug information */
-    bool positions;      /* convert columns as well */
-    bool nameless_lines; /* convert lines of code outside of every function, too */
-    bool written_paths;  /* keep `..` in paths */
-    bool relative_names; /* leave out the compilation directory */
+    const char *const *dsym_hints;         /* .dSYM bundles that are searched for a debug file; ends with NULL */
+    const char *dwp, *supplementary;       /* DWARF package and dwz file; NULL: search where the input says */
+    bool find_debug;                       /* use the separate debug file of a file without debug information */
+    bool positions;                        /* convert columns as well */
+    bool nameless_lines;                   /* convert lines of code outside of every function, too */
+    bool written_paths;                    /* keep `..` in paths */
+    bool relative_names;                   /* leave out the compilation directory */
 };
 
 /* An opened debug file, symbfile or symcache; converted to a symcache on demand. */
@@ -220,12 +218,12 @@ enum sl_code input_convert(struct input *input, unsigned jobs, struct sl_error *
  * if input_has_parts. Each call raises the work limit by the file's size, because it may read the same parts of the file again. */
 enum sl_code input_convert_around(struct input *input, const uint64_t *addresses, size_t count, unsigned jobs,
                                   struct sl_buf *bytes, struct sl_symcache *cache, struct sl_error *error);
-bool input_has_parts(
-    const struct input *input); /* true if the functions at some addresses can be read without all others */
+/* True if the functions at some addresses can be read without all others. */
+bool input_has_parts(const struct input *input);
 
 /* True if the converted symcache has columns. */
 bool input_has_positions(const struct input *input);
-/* Closes the object and its companions, so that another object of the archive can be opened. */
+/* Closes the object, its separate debug file and its companion files, so that another object of the file can be opened. */
 void input_close_object(struct input *input);
 void input_close(struct input *input);
 

@@ -15,7 +15,7 @@
 #include "object/debug_map.h"
 #include "symbfile/symbfile.h"
 
-#define MAX_UNPACKED (UINT64_C(15) << 30) /* the limit of downloads */
+#define MAX_UNPACKED (UINT64_C(15) << 30) /* bytes that a compressed file may unpack to; as for downloads */
 
 /* ---- compressed files ---- */
 
@@ -116,7 +116,7 @@ struct finder {
     const char *path;               /* its file */
     struct debug_file *file;
     struct input *input; /* gets notes about what was not found; may be NULL */
-    bool refused;        /* a file of another object was found, and noted */
+    bool refused;        /* a file was found that is not the debug file; `input` has a note that says why */
 };
 
 /* True if the file `bytes` has the checksum in the debug link of an object (`info`). Only for an ELF or PE object without id: with an id,
@@ -174,7 +174,7 @@ bool debug_file_select_object(const struct sl_object *object, struct sl_bytes by
             continue;
         const struct sl_object_info *other = sl_object_info(*debug);
         bool usable = other->features.has_debug_info && other->format != SL_FORMAT_PORTABLEPDB;
-        /* the checksum is of the whole file, so it is computed once */
+        /* the checksum is that of the whole file, so it is computed once for all objects in it */
         if (usable && !checked && !same_id(info, other)) {
             checked = true;
             right = has_checksum(info, bytes);
@@ -356,7 +356,8 @@ static void note_searched(struct finder *f, const char *path, const char *const 
 {
     const struct sl_object_info *info = sl_object_info(f->object);
     struct sl_buf where = {0}, name = {0};
-    if (!f->input || f->refused || sl_object_has_debug_map(f->object)) /* reading the debug map notes what it lacks */
+    /* with a debug map, reading the object files that it names adds notes about those that are missing */
+    if (!f->input || f->refused || sl_object_has_debug_map(f->object))
         return;
     for (const char *const *d = directories; *d && info->format != SL_FORMAT_MACHO; d++)
         sl_buf_printf(&where, "%s%s", d == directories ? "" : ", ", *d);

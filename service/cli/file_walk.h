@@ -1,5 +1,5 @@
-/* Walks the regular files at and below a path in the order of their names. Symbolic links to files and directories are followed; each
- * directory is entered once, by the first path to it, so that cycles of links end. */
+/* Visits the regular files at and below a path, each directory's in the order of their names. Symbolic links are followed. A directory to
+ * which several paths lead is entered once, so that cycles of links end. */
 #pragma once
 
 #include <fts.h>

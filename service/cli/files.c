@@ -136,7 +136,7 @@ static enum sl_code detect_contents(struct input *input, struct sl_error *error)
     enum sl_code code = SL_OK;
     if (!input->alone) /* a downloaded file was unpacked before */
         code = member_unpack(input->path, &input->mapping, &member, error);
-    /* an archive was replaced by its only debug file: messages name that */
+    /* an archive was replaced by its only debug file, `lib.a(io.o)`: messages use that name */
     if (member) {
         free(input->path);
         input->path = member;

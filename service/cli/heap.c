@@ -10,11 +10,8 @@
 #include <unistd.h>
 
 enum {
-    KEPT =
-        32
-        << 20, /* allocations up to this size come from the heap, not from mmap: the largest value that glibc allows */
-    SPARE =
-        256 << 20, /* bytes by which the heap is grown at once: address space, whose pages are only used when touched */
+    KEPT = 32 << 20,     /* larger allocations are mmapped; the largest value that glibc allows */
+    SPARE = 256 << 20,   /* by so much the heap grows at once: address space, pages only when touched */
     PLAIN = 2 << 20,     /* the first bytes of these keep small pages, so that small jobs do not fault in a huge page */
     HUGE_PAGE = 2 << 20, /* alignment of huge pages */
     TOP_PAD = 128 << 10, /* glibc's default */

@@ -25,7 +25,7 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-/* A key with a colon is a pair "id:key", not yet encoded; an issued key is base64, which has no colon. */
+/* A key with a colon is a pair "id:key", which is encoded as base64; one without was issued as base64, and is copied. */
 bool access_key_encode(const char *key, char *out, size_t size)
 {
     bool is_pair = strchr(key, ':') != NULL;
@@ -39,7 +39,7 @@ bool access_key_encode(const char *key, char *out, size_t size)
     return true;
 }
 
-/* Writes the values of a repeatable option as a YAML list; nothing if it was not given. */
+/* Appends the values of a repeatable option as a YAML list with the key `name`; nothing if the option was not given. */
 static void key_list(const struct options *o, const char *option, const char *name, struct sl_buf *out)
 {
     size_t count;

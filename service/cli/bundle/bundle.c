@@ -204,7 +204,7 @@ static bool is_free(struct bundle_run *b, const char *output)
     return copy && sl_map_find_or_add(&b->written, sl_str(copy), &is_new) && is_new;
 }
 
-/* Completes and writes the bundle of an object. An object without packed sources gets none. */
+/* Completes and writes the bundle of an object, if any source was packed, and reports the object. Returns the exit status. */
 static int write_bundle(struct bundle_run *b, const char *path, struct input *input, size_t slice,
                         struct bundle_packing *p, struct sl_buf *bytes)
 {
@@ -431,8 +431,8 @@ static bool read_size(const char *text, uint64_t *bytes)
            size_parse(sl_str(whole), bytes);
 }
 
-/* The command: checks the options, and packs the given files or, with --jvm, a JVM project. Status 2 is a usage error, and prints where to
- * find help. An --id that is no debug id may still be a code id (is_wanted). */
+/* The command: checks the options, and packs the sources of the given files or, with --jvm, of a JVM project. Returns the exit status; with
+ * 2, a usage error, it has printed where to find help. An --id that is no debug id is compared with code ids only. */
 static int bundle_run(const struct options *o)
 {
     struct bundle_run b = {.o = o, .list = option_given(o, "list"), .json = option_given(o, "json")};

@@ -13,7 +13,7 @@ struct source_path {
     struct sl_bytes text; /* embedded in the object; data NULL: not embedded */
 };
 
-struct source_paths { /* sorted by path, unique; memory of the arena or the object */
+struct source_paths { /* the sources that an object names, sorted by path; texts are in the arena or the object */
     struct sl_arena arena;
     struct sl_map known; /* path -> struct source_path */
     struct source_path *items;
@@ -21,8 +21,8 @@ struct source_paths { /* sorted by path, unique; memory of the arena or the obje
     bool failed; /* out of memory */
 };
 
-/* Reads the source paths that the input's object names, and those of the Portable PDB that it is or contains. An object without debug
- * information yields none. */
+/* Lists the source paths in the debug information of the input's object, also in a Portable PDB, which it may be or contain. None without
+ * debug information. */
 enum sl_code source_paths_read(struct input *input, struct source_paths *paths, struct sl_error *error);
 void source_paths_free(struct source_paths *paths);
 
@@ -40,7 +40,7 @@ struct bundle_packing {
     bool embedded, il2cpp;
     bool verbose; /* report skipped files on stderr */
     /* results */
-    struct sl_bundle_writer *writer; /* NULL: only count */
+    struct sl_bundle_writer *writer; /* NULL: only list what would be packed */
     struct sl_arena arena;
     struct sl_map seen;    /* paths that were packed or skipped already, so that no C# file is packed twice */
     struct sl_str *packed; /* paths of the packed files, in order */
@@ -59,7 +59,8 @@ struct bundle_packing {
 void pack_sources(struct bundle_packing *p, const struct source_paths *paths);
 void packing_free(struct bundle_packing *p);
 
-/* Reads the regular file `path` into `out`, which is emptied first. NULL, or the reason why it cannot be read (a constant). */
+/* Reads the regular file `path`, which must be UTF-8, into `out`, which is emptied first. Returns NULL, or why it cannot be used: a text
+ * that is not to be freed. */
 const char *read_source(const char *path, uint64_t max_size, struct sl_buf *out);
 
 /* Writes the il2cpp line mapping of the sources (source/il2cpp.h) as JSON: the C# line of each line of generated C++. `id` is the program's

@@ -53,7 +53,7 @@ static enum sl_code bundle_files_consume(struct sl_function_sink *sink, const st
     return c->paths->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
 
-/* Stores a source text that the object itself contains with its path. */
+/* Called for each source text in the object's DWARF: stores it with its path, if it is the first of that path. False when out of memory. */
 static bool add_text(void *arg, const struct sl_file *file, struct sl_bytes text)
 {
     struct bundle_collector *c = arg;
@@ -90,8 +90,8 @@ static void bundle_files_read_documents(struct source_paths *paths, struct sl_by
             continue;
         struct source_path *path = bundle_files_add(paths, sl_buf_view(&name));
         if (path)
-            path->text =
-                text.data ? text : (struct sl_bytes){(const uint8_t *)"", 0}; /* NULL would mean: not embedded */
+            /* NULL would mean: not embedded */
+            path->text = text.data ? text : (struct sl_bytes){(const uint8_t *)"", 0};
     }
     sl_buf_free(&name);
 }
@@ -103,7 +103,7 @@ static int by_path(const void *left, const void *right)
     return sl_str_compare(((const struct source_path *)left)->path, ((const struct source_path *)right)->path);
 }
 
-/* Lists the paths in their order, so that the same object always gives the same bundle. */
+/* Sorts the collected sources by path into paths->items, so that the same object always gives the same bundle. */
 static void sort(struct source_paths *paths)
 {
     paths->items = SL_ARENA_ARRAY(&paths->arena, struct source_path, paths->known.count + 1); /* + 1: never 0 items */

@@ -20,8 +20,8 @@ static const char *const output_directories[] = {"build", "out", "target", "bin"
 
 struct bundle_rule {          /* a line of a .gitignore file, or an --exclude */
     struct bundle_rule *next; /* the rule read before it, which has lower precedence */
-    const char *pattern;      /* relative to the rule's directory */
-    size_t directory;         /* length of the rule's directory in paths, including its slash */
+    const char *pattern;      /* glob for names or, if `anchored`, for paths below the rule's directory */
+    size_t directory;         /* how many bytes of a path are the directory of the rule's .gitignore, with the slash */
     bool negated, directories_only, anchored;
 };
 
@@ -136,7 +136,8 @@ static const char *behind_source_root(const char *path)
     return NULL;
 }
 
-/* True for directories that the search skips: hidden ones and build output. Below a source root `build` and the like are packages. */
+/* True for directories that the search skips: hidden ones and build output. Below a source root, however, a directory such as `build` is a
+ * package. */
 static bool is_skipped_directory(const char *path, const char *name)
 {
     char below[4096];

@@ -1,4 +1,4 @@
-/* `symloom bundle`: reads sources and packs them. */
+/* `symloom bundle`: reads sources and adds them to the bundle, and makes the il2cpp line mapping. */
 #include "cli/bundle/bundle.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ static bool grow_list(struct bundle_packing *p, void *array, size_t *capacity, s
     return true;
 }
 
-/* Records a file that is not packed, and why. */
+/* Records a source that is not packed, and why; with --verbose, prints that, too. */
 static void skip(struct bundle_packing *p, struct sl_str path, const char *reason)
 {
     if (p->verbose)
@@ -282,7 +282,7 @@ bool pack_line_mapping(struct bundle_packing *p, const struct source_paths *path
         sl_il2cpp_scan(sl_buf_view(&p->scratch), add_mark, &marks);
         if (!marks.count)
             continue;
-        /* keys are sorted: the id comes before the first path that is greater */
+        /* the keys of the object must be sorted: the member of the id comes before the first path that is greater */
         if (!id_written && sl_str_compare(SL_STR("__debug-id__"), path) < 0) {
             write_id(&w, id);
             id_written = true;

@@ -4,8 +4,8 @@
 #include "cli/options.h"
 #include "config/config.h"
 
-/* Checks the file, or if NULL the one of the options and the environment; with --user, the files that user commands read. Prints the
- * findings on standard output. Returns the exit status. */
+/* `config check`: checks the file `path` or, if that is NULL, the file of --config or $SYMLOOM_CONFIG; with --user, the files that user
+ * commands read. Prints the problems on standard output. Returns the exit status. */
 int config_check(const struct options *o, const char *path);
 
 /* ---- machine.c ----

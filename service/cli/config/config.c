@@ -1,4 +1,5 @@
-/* `symloom config check`, `config show`, and the references: `config table` and `config metrics`. */
+/* `symloom config`: checks (`check`) or prints (`show`) the configuration, or prints tables of all keys (`table`) or metrics
+ * (`metrics`). */
 #include "cli/cli.h"
 #include "cli/config/check.h"
 #include "cli/server.h"
@@ -16,7 +17,7 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-/* Writes a value of the YAML tree as JSON. Numbers are written as they are in the text. */
+/* Writes a YAML value, with all values in it, as JSON. Numbers are written as they are in the text. */
 static void put_value(const struct value *value, struct sl_json_writer *w)
 {
     switch (value->type) {

@@ -20,7 +20,7 @@ struct connect_check {
     struct value at;   /* where the key is in the file */
     const char *where; /* URL or bucket, for messages, without secrets; in the same arena */
     void (*ask)(struct connect_check *check) SL_SUSPENDS;
-    const struct source *source; /* for check_source */
+    const struct source *source; /* the source that check_source asks */
     const struct connect_target *target;
     struct sl_arena arena; /* for the answer */
     enum sl_code code;
@@ -59,7 +59,7 @@ static struct connect_check *add_check(struct connect_checks *all, const struct 
 
 /* ---- sources ---- */
 
-/* Ids that no file has: a working source answers "not found". */
+/* Ids of a made-up module: no source has files for it, so one that works answers "not found". */
 static const struct object_id absent_id = {
     .type = OBJECT_UNKNOWN,
     .code_id = SL_STR("73796d6c6f6f6d20636865636b2073796d6c6f6f"),
@@ -216,8 +216,8 @@ static void add_shared(struct connect_checks *all, const struct connect_target *
                        const char *where, void (*ask)(struct connect_check *check))
 {
     const char *shown = strstr(where, "://") ? fetch_public_url(&all->arena, where) : where;
-    const char *at =
-        strrchr(where, '@'); /* end of "user:password@" in a URL that is not HTTP: fetch_public_url returns NULL */
+    /* end of "user:password@" in a URL that is not HTTP: fetch_public_url returns NULL */
+    const char *at = strrchr(where, '@');
     struct connect_check *q = add_check(all, target, key, sl_str(shown ? shown : at ? at + 1 : where));
     if (q)
         q->ask = ask;
@@ -297,7 +297,7 @@ static void report_answer(const struct connect_check *q)
     }
 }
 
-/* Returns an upper bound of the number of checks of all targets. */
+/* Returns how many checks check_sources and add_back_ends add at most, for all configurations together. */
 static size_t max_checks(const struct connect_target *targets, size_t count)
 {
     enum { BACK_ENDS = 6 }; /* two Redis, the shared bucket, three stores: add_back_ends */

@@ -102,7 +102,7 @@ static void check_temp_dir(struct value_problems *problems)
                       temp_dir(), reason);
 }
 
-/* Loads certificate and key as the service would, so that a mistake is found before a restart. */
+/* Loads the HTTPS certificate and key as the service would: adds an error if that fails, a warning if the certificate has expired. */
 static void check_certificate(const struct config *config, struct value_problems *problems)
 {
     static const char key[] = "server_config.https.certificate_path";

@@ -62,13 +62,13 @@ enum { MAX_STORE_PATH = 4096 };
 struct dump_syms_run {
     const struct options *o;
     struct path_mapping *mapping;
-    const char **paths;       /* one per module */
+    const char **paths;       /* paths of the modules, in the order of `modules` */
     const char **directories; /* directories with debug files; ends with NULL */
     struct dump_module *modules;
     struct locator *locator; /* opened when the first module is fetched */
     size_t count;
     struct output_file file;  /* --output */
-    struct output_file store; /* of the current module */
+    struct output_file store; /* the current module's file in the directory --store */
     bool to_stdout, to_file, to_store;
     unsigned jobs;
     struct progress progress;
@@ -409,8 +409,8 @@ static bool split_arguments(struct dump_syms_run *d)
     return true;
 }
 
-/* Opens all modules, then dumps them, up to the first failure; returns the exit status. With --debug-id or --code-id a module is downloaded
- * by its name instead. All are opened first: one with the id of an earlier one is dumped together with that one. */
+/* Opens all modules (with --debug-id or --code-id: downloads them), then dumps them, up to the first failure; returns the exit status. They
+ * are all opened first, because a module with the id of an earlier one is dumped together with that one. */
 static int dump_all(struct dump_syms_run *d)
 {
     int status = 0;
@@ -470,7 +470,7 @@ static int list_archs(const struct options *o)
     return 0;
 }
 
-/* True if the text matches `^[A-Z_]+ .*`. */
+/* True if the text of --extra-info has the form of an INFO record: a word in capital letters, a space, and anything. */
 static bool is_info(const char *text)
 {
     size_t word = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");

@@ -14,8 +14,8 @@ bool dump_warns(const struct options *o); /* true with -w, or -v with a level th
 
 struct path_mapping;
 
-/* Reads --mapping-file, --mapping-src, --mapping-dest and --mapping-var. `*mapping` is NULL when there is nothing to
- * rewrite. 0, or the exit status after a report on stderr. */
+/* Reads --mapping-file, --mapping-src, --mapping-dest and --mapping-var. `*mapping` is NULL if none of the first three is given. 0, or the
+ * exit status after a report on stderr; the caller frees `*mapping` in either case. */
 int path_mapping_read(const struct options *o, struct path_mapping **mapping);
 void path_mapping_free(struct path_mapping *mapping); /* may be NULL */
 

@@ -84,8 +84,8 @@ static bool parse_action(const struct path_mapping *m, struct sl_str name, struc
 /* Splits a destination into literal texts and the values of its {...}. Returns 0, or the exit status after a report. */
 static int parse_destination(struct path_mapping *m, struct path_mapping_rule *rule, const char *text)
 {
-    rule->pieces =
-        SL_ARENA_ARRAY(&m->arena, struct mapping_piece, strlen(text) + 1); /* each has at least one byte of it */
+    /* at most one for each byte of the text */
+    rule->pieces = SL_ARENA_ARRAY(&m->arena, struct mapping_piece, strlen(text) + 1);
     struct sl_str copy = dump_mapping_copy(m, sl_str(text));
     if (!rule->pieces || !copy.data)
         return report_no_memory();
@@ -210,7 +210,7 @@ static int dump_mapping_read_file(struct path_mapping *m, const char *path, stru
         return report_error(1, error.message, NULL);
     struct sl_str text = dump_mapping_copy(m, (struct sl_str){(const char *)mapping.bytes.data, mapping.bytes.size});
     sl_unmap(&mapping);
-    struct sl_json j = sl_json(text, &m->arena, false);
+    struct sl_json j = sl_json(text, &m->arena, false); /* false: standard JSON only */
     value_from_json(&m->arena, &j, file);
     if (sl_json_end(&j))
         return file->type == VALUE_MAP ? 0 : report_error(1, "the mapping file is not a JSON object", "");
@@ -289,8 +289,7 @@ static bool put_destination(struct path_mapping *m, const struct path_mapping_ru
         else if (piece->kind == PIECE_GROUP && (int)piece->group < count && groups[2 * piece->group] != PCRE2_UNSET)
             sl_buf_add(&m->scratch, path.data + groups[2 * piece->group],
                        groups[2 * piece->group + 1] - groups[2 * piece->group]);
-        else if (piece->kind >= PIECE_DIGEST && /* upper or lower case */
-                 !put_digest(&m->scratch, path, piece->kind == PIECE_UPPER_DIGEST))
+        else if (piece->kind >= PIECE_DIGEST && !put_digest(&m->scratch, path, piece->kind == PIECE_UPPER_DIGEST))
             return false;
     }
     return true;

@@ -133,8 +133,8 @@ int dump_module_open(struct dump_module *m, const char *path, const char *const 
 {
     struct sl_error error = {0};
     struct input_options options = {.arch = option_value(o, "arch", NULL)};
-    bool given =
-        option_value(o, "debug-file", NULL) && !*directories; /* --debug-file is a file: find_partner opens it */
+    /* --debug-file is a file: find_partner opens it */
+    bool given = option_value(o, "debug-file", NULL) && !*directories;
     options.debug_directories = directories;
     options.find_debug = !given && !option_given(o, "pe") && !option_given(o, "code-file");
     *m = (struct dump_module){0};

@@ -1,4 +1,4 @@
-/* `symloom dump-syms`: STACK records, and functions for code that only unwind information covers. */
+/* `symloom dump-syms`: writes STACK records, and finds the code that only unwind information tells of. */
 #include "cli/dump_syms/dump_syms.h"
 
 #include "breakpad/breakpad.h"

@@ -124,7 +124,7 @@ static void inspect_show(struct inspection *in, const char *path, struct input *
     inspect_flush(in);
 }
 
-/* The objects of a file; a Portable PDB embedded in a PE counts as one. */
+/* The objects of a file. A Portable PDB embedded in a PE file counts as second object of that file. */
 struct inspected_objects {
     struct sl_object **items;
     size_t count;
@@ -139,13 +139,13 @@ static bool open_embedded(struct inspected_objects *all)
            sl_object_open(bytes, NULL, &all->items[1], NULL) == SL_OK;
 }
 
-/* Opens the objects of a file; reports those that are damaged and keeps the others. */
+/* Opens the objects of a file as all->items. Reports those that cannot be opened, and leaves them out. */
 static void open_objects(struct inspection *in, const char *path, const struct sl_archive *archive,
                          struct inspected_objects *all)
 {
     struct sl_error error = {0};
-    *all =
-        (struct inspected_objects){.items = calloc(archive->count + 1, sizeof *all->items)}; /* + 1: an embedded PDB */
+    /* + 1: an embedded PDB */
+    *all = (struct inspected_objects){.items = calloc(archive->count + 1, sizeof *all->items)};
     for (size_t i = 0; all->items && i < archive->count; i++) {
         enum sl_code code = sl_archive_object(archive, i, NULL, &all->items[all->count], &error);
         if (code == SL_OK)
@@ -193,7 +193,7 @@ static bool inspect_whole(struct inspection *in, const char *path)
                  {"minidump", inspect_minidump, false},
                  {"proguard", inspect_mapping, true},
                  {"sourcemap", inspect_sourcemap, true}};
-    /* with --id, only the kinds whose files have an id are tried; an architecture is a matter of objects alone */
+    /* with --id, only kinds whose files have a debug id are tried; with --arch none, as these files have no architecture */
     bool by_id = option_given(in->o, "id"), known = false;
     struct sl_mapping mapping;
     if (option_given(in->o, "arch") || sl_map_file(path, &mapping, NULL) != SL_OK)

@@ -1,4 +1,4 @@
-/* `symloom inspect`: declarations that its files share.
+/* `symloom inspect`: reads a file and prints what is in it.
  *
  *     file ──▶ its objects ──read.c──▶ struct inspect_results ──print.c──▶ text or JSON */
 #pragma once
@@ -15,7 +15,7 @@ struct finding_lists { /* the lists that the options ask for */
 /* Totals of an object that was read completely. */
 struct inspect_counts {
     uint64_t files, functions, inlinees, lines, symbols, cfi;
-    size_t skipped; /* units that could not be read */
+    size_t skipped; /* compilation units that could not be read */
 };
 
 struct inspect_results {

@@ -241,7 +241,7 @@ static void dump_read(struct dump_view *view, struct sl_bytes bytes, struct sl_a
     view->unusable = *error->message ? error->message : NULL;
 }
 
-/* Shows a minidump (inspect_kind): JSON, one line with --check, or text. */
+/* Shows a minidump or microdump: as JSON, as one line with --check, or as text. False, showing nothing, if the file is none. */
 bool inspect_minidump(struct inspected_file *file)
 {
     struct dump_view view = {.path = file->path, .options = file->options, .size = file->bytes.size};

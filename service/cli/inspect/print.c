@@ -1,4 +1,4 @@
-/* `symloom inspect`: output as text and JSON. */
+/* `symloom inspect`: prints what was found out about an object or symcache, as text or JSON. */
 #include "cli/inspect/inspect.h"
 
 #include "source/bundle.h"
@@ -415,7 +415,7 @@ static void json_symbols(struct inspect_results *f, struct sl_json_writer *w)
     sl_buf_free(&scratch);
 }
 
-/* Writes type and debug id (null if it has none) of a script or map in a source bundle; nothing for other source files. */
+/* Writes type and debug id (null if it has none) of a script or source map in a source bundle; nothing for other files. */
 static void json_artifact(const struct inspect_results *f, struct sl_str path, struct sl_json_writer *w)
 {
     const struct sl_bundle_file *file = findings_artifact(f, path);

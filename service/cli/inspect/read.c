@@ -90,7 +90,7 @@ static enum sl_code inspect_read_consume(struct sl_function_sink *sink, const st
     return ok ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-/* Adds a line of advice to the results. */
+/* Adds a line (printf arguments) to f->hints: what a file lacks, or what the user can do. */
 static void hint(struct inspect_results *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void hint(struct inspect_results *f, const char *format, ...)
 {

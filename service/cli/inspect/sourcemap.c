@@ -7,8 +7,8 @@
 struct sourcemap_summary {
     struct sl_sourcemap map;
     struct sl_error problem; /* code SL_OK: no problem */
-    uint64_t sources, contents, names, tokens,
-        lines;           /* `contents`: sources with text; `lines` of the script with mappings (tokens) */
+    /* `contents`: sources with text; `lines` of the script that have mappings, `tokens` */
+    uint64_t sources, contents, names, tokens, lines;
     uint64_t ignored;    /* sources in the ignore list */
     bool *ignores;       /* per source; NULL unless some are ignored */
     bool functions;      /* has Metro's function maps */

@@ -10,7 +10,7 @@ struct symbfile_summary {
     struct sl_buf out;
 };
 
-/* Writes function, file and line of a record. */
+/* Appends " function (file:line)" of a record; without file if that is unknown. */
 static void print_place(struct symbfile_summary *s, struct sl_str function, struct sl_str file, uint32_t line)
 {
     sl_buf_printf(&s->out, " " SL_STR_FMT, SL_STR_ARG(function));

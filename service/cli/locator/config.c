@@ -83,7 +83,7 @@ static enum sl_code locator_config_load(const char *path, struct config **config
 
 /* ---- --source files ---- */
 
-/* True if a line of the YAML text starts with `key`, which may be quoted: a key of the outermost map, since that is not indented. */
+/* True if a line of the YAML text starts with `key`, perhaps quoted: then it is a key of the outermost map, whose keys are not indented. */
 static bool has_key(struct sl_str text, const char *key)
 {
     size_t size = strlen(key);
@@ -97,7 +97,8 @@ static bool has_key(struct sl_str text, const char *key)
     return false;
 }
 
-/* Wraps the text as the value of `sources`, indented; a single source becomes a list. Returns the number of lines added before it. */
+/* Makes a configuration of a text that is a list of sources or one source in YAML: writes it as the value of the key `sources`. Returns the
+ * number of lines added before it. */
 static unsigned wrap_as_sources(struct sl_str text, struct sl_buf *yaml)
 {
     size_t at = 0;
@@ -231,7 +232,7 @@ size_t locator_config_files(char paths[2][4096])
     return (size_t)has_project + has_user;
 }
 
-/* Loads the project file and the user's file; the defaults if neither exists. */
+/* Loads the project file and the user's own file, in this order; the defaults if neither exists. */
 static enum sl_code find_layers(struct config *layers[2], struct sl_error *error)
 {
     char paths[2][4096];

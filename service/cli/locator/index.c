@@ -35,7 +35,7 @@ struct file_index {
     struct indexed_object *objects;
     size_t count, capacity, files;
     bool built, plain;     /* built: all files were read; plain: the roots are files, without layouts */
-    struct sl_map by_name; /* file name without its debug suffix -> 1 + index of the first object; see `next_named` */
+    struct sl_map by_name; /* file name without suffix -> 1 + index of the first object of its list */
     size_t *next_named, named_count, named_capacity; /* per object: 1 + index of the next one with this name; 0: none */
 };
 
@@ -68,7 +68,7 @@ static struct sl_str copy_text(struct file_index *index, struct sl_str text)
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
-/* Returns the format of the program that an object describes: a PDB belongs to a PE. */
+/* Returns the format of the program to which an object belongs: PE for a PDB; SL_FORMAT_UNKNOWN if it may be any. */
 static enum sl_format format_of_program(const struct sl_object_info *info)
 {
     enum sl_format program = sl_format_traits(info->format)->program;
@@ -300,7 +300,7 @@ static size_t list_by_layout(const char *directory, const struct object_id *id, 
 {
     struct sl_str paths[LAYOUT_MAX_PATHS];
     char path[4096];
-    /* the last round tries the native layout below .build-id, where GDB keeps debug files */
+    /* the last round tries the native layout below the directory .build-id, where GDB searches debug files */
     for (size_t i = 0; i <= ANY_LAYOUTS; i++) {
         bool last = i == ANY_LAYOUTS;
         size_t count = layout_paths(arena, last ? LAYOUT_NATIVE : any_layouts[i], CASING_DEFAULT, id, type, paths);

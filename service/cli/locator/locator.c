@@ -29,11 +29,11 @@ struct locator {
     struct locator_source_list configured; /* `sources` of the configuration: searched last */
     struct file_index **indexes;           /* one for each root of `preferred`: preferred.roots[i] */
     struct file_index *named_files;        /* of the files of locator_add_files; NULL = none */
-    struct locator_source_list all;        /* see join_sources */
+    struct locator_source_list all;        /* all sources in search order, for other code (locator_sources) */
     struct held_file *held;
     struct progress progress;
     const char *verbosity;
-    struct missing_report failures; /* failed servers */
+    struct missing_report failures; /* servers that failed, and why */
     bool running;
 };
 
@@ -116,7 +116,7 @@ static enum sl_code join_sources(struct locator *b, struct sl_error *error)
     return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-/* Creates an index for each root of `preferred`; its first search fills it. */
+/* Creates an index of files for each root of `preferred` (a path given without a layout). The first search in an index fills it. */
 static enum sl_code make_indexes(struct locator *b, struct sl_error *error)
 {
     size_t count = b->preferred.root_count;
@@ -243,7 +243,7 @@ static void describe_source(const struct source *source, struct missing_report *
 void locator_describe(const struct locator *b, struct missing_report *report)
 {
     for (size_t i = 0; i < b->preferred.count; i++)
-        /* each root once */
+        /* a root (a directory without a layout) has one item for each layout: only the first is described */
         if (!b->preferred.root_of[i] || !i || b->preferred.root_of[i] != b->preferred.root_of[i - 1])
             describe_source(&b->preferred.items[i], report);
     if (b->named_files)
@@ -300,8 +300,8 @@ enum sl_code locator_open(const struct options *o, const char *servers, const ch
     if (code != SL_OK) {
         locator_close(b);
         *locator = NULL;
-        code = error->code =
-            SL_INTERNAL; /* another code, such as SL_NOT_FOUND, would look like the result of a search */
+        /* another code, such as SL_NOT_FOUND, would look like the result of a search */
+        code = error->code = SL_INTERNAL;
     }
     return code;
 }
@@ -376,7 +376,7 @@ struct search_job {
     enum purpose purpose;
     struct sl_arena arena;
     struct file_lookup found;
-    struct fetch_progress last; /* the last progress of downloads */
+    struct fetch_progress last; /* the download that was shown last, and how far it was */
 };
 
 enum { LOOK_MS = 100 };
@@ -579,7 +579,7 @@ enum sl_code locator_open_input(struct locator *b, const struct object_id *id, e
     enum sl_code code = locator_get(b, id, purpose, &bytes, error);
     if (code == SL_OK)
         code = input_open_bytes(name, bytes, &options, input, error);
-    /* the options are variables of this function */
+    /* `options` and `wanted` are local variables, which input_open_bytes has stored */
     input->options = NULL;
     if (code == SL_OK)
         get_supplementary(b, input);

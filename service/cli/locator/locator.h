@@ -99,16 +99,16 @@ const char *source_path_without_layout(const char *text);
 bool source_list_add(struct locator_source_list *list, const struct source *source);
 /* Adds the sources of [LAYOUT:]PATH, [LAYOUT:]URL, srv*.. or @preset. SL_MALFORMED for an unknown preset, SL_INTERNAL. */
 enum sl_code source_list_symbols(struct locator_source_list *list, const char *text, struct sl_error *error);
-/* Adds the sources of a list separated by semicolons, each as source_list_symbols does. */
+/* Adds the sources of a symbol path: items as of source_list_symbols, separated by semicolons or line ends. */
 enum sl_code source_list_path(struct locator_source_list *list, const char *text, struct sl_error *error);
-/* Adds each URL of $DEBUGINFOD_URLS. */
+/* Adds a source for each URL in `urls`, the value of $DEBUGINFOD_URLS. SL_MALFORMED for an unusable URL. */
 enum sl_code source_list_debuginfod(struct locator_source_list *list, const char *urls, struct sl_error *error);
 
 /* ---- config.c ---- */
 
-/* Reads the configuration of a user's command: the file that the options or the environment name; or else the nearest project file from
- * the working directory upwards, and the user's own file, whose sources follow those of the project. All other keys come from the first
- * layer; `layers[1]` may be NULL. Problems are reported on stderr. The caller frees both. */
+/* Reads the configuration of a user's command: the file that the options or the environment name; or else the nearest project file from the
+ * working directory upwards (layers[0]), and the user's own file (layers[1]). Of the second file only `sources` and `symbols` are used,
+ * after those of the first. `layers[1]` may be NULL. Problems are reported on stderr. The caller releases both. */
 enum sl_code locator_load_config(const struct options *o, struct config *layers[2], struct sl_error *error);
 /* Finds the project file and the user's own file, in this order, and returns how many there are. locator_read_config reads one of them,
  * with its errors and warnings in `problems`; the result is that of config_load. */

@@ -96,8 +96,8 @@ static bool enter_section(struct plain_config_parser *p, struct sl_str name, boo
             next->list = element && !more;
         if (!next || (!more && element && !next->list)) /* no memory, or [[...]] of a table */
             return false;
-        if (next->list &&
-            (more || element)) /* the last name of [[...]] adds an element; an earlier name means the last one */
+        /* the last name of [[...]] adds an element; an earlier name means the last one */
+        if (next->list && (more || element))
             next = !more ? plain_config_add(p, next, (struct sl_str){NULL, 0}) : next->last;
         if (!next || next->list) /* no memory, or [...] of a list */
             return false;

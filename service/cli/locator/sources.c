@@ -111,7 +111,8 @@ static enum sl_code add_preset(struct locator_source_list *list, const char *nam
                    "unknown symbol server '@%s'; expected @microsoft, @electron, @ubuntu or @mozilla", name);
 }
 
-/* $DEBUGINFOD_URLS is a list separated by white space. A debuginfod server has its files below /buildid/ of its URL. */
+/* Adds the URLs of $DEBUGINFOD_URLS, which are separated by white space. The files of a debuginfod server are below /buildid/ of its
+ * URL. */
 enum sl_code source_list_debuginfod(struct locator_source_list *list, const char *urls, struct sl_error *error)
 {
     enum sl_code code = SL_OK;

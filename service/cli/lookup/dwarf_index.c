@@ -124,11 +124,11 @@ static bool make_lines(struct dwarf_unit_index *w, struct dwarf_index_unit *u)
 /* Returns the last row at or before the address, in the sequence that contains the address; NULL if none does. */
 static const struct dwarf_index_row *row_at(const struct dwarf_index_unit *u, uint64_t address)
 {
-    size_t low = SL_COUNT_UP_TO(u->sequences, u->sequence_count, high, address); /* first one ending after it */
+    size_t low = SL_COUNT_UP_TO(u->sequences, u->sequence_count, high, address); /* the sequence that ends after it */
     if (low == u->sequence_count || address < u->sequences[low].low)
         return NULL;
     const struct dwarf_index_row *rows = u->rows + u->sequences[low].first;
-    size_t first = SL_COUNT_UP_TO(rows, u->sequences[low].count, address, address); /* first row after it */
+    size_t first = SL_COUNT_UP_TO(rows, u->sequences[low].count, address, address); /* the first row after it */
     /* the last row of a sequence only marks its end */
     bool is_inside = first && first < u->sequences[low].count && !rows[first - 1].is_end;
     return is_inside ? &rows[first - 1] : NULL;
@@ -351,7 +351,7 @@ bool dwarf_index_find(struct dwarf_unit_index *w, uint64_t address, struct dwarf
     uint32_t next = 0;
     /* tries the units that may have the address in file order; units before `next` were tried */
     while (w->listing && !w->failed) {
-        size_t low = SL_COUNT_UP_TO(w->spans, w->span_count, begin, address); /* the first span after the address */
+        size_t low = SL_COUNT_UP_TO(w->spans, w->span_count, begin, address); /* the first range behind it */
         size_t rangeless = 0;
         uint32_t number = UINT32_MAX;
         for (; low-- && w->spans[low].reach > address;)

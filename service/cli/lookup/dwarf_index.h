@@ -1,5 +1,6 @@
 /* Indexes the compilation units of an ELF file's DWARF by address, with all rows and functions. Commands that emulate GNU addr2line and
- * LLVM's tools need it: these choose among rows and functions by rules of their own, for which a symcache lacks data. Private to this folder.
+ * LLVM's tools need it: these choose among rows and functions by rules of their own, for which a symcache lacks data.
+ * Private to this folder.
  *
  *     address ──▶ unit ──▶ row of its line program; of several at one address the last
  *                      └─▶ function or inlined call with the smallest range around it; of equal ones the last; and its callers */
@@ -32,8 +33,7 @@ struct dwarf_index_sequence { /* rows of a line program up to an end row */
 struct dwarf_index_function {
     const struct sl_dwarf_function *entry;
     struct sl_str name;
-    bool
-        is_settled; /* `name` is final: a linkage name, or the language has no others, or the symbols were searched for one */
+    bool is_settled;    /* `name` is final: no symbol needs to be searched for it */
     uint64_t low, high; /* bounds of all its ranges */
     uint64_t reach;     /* the highest end of all functions in the unit's `by_low` up to this one */
     struct sl_dwarf_range *ranges;
@@ -64,8 +64,8 @@ struct dwarf_unit_index {
     struct sl_dwarf_listing *listing; /* NULL: the file has no DWARF */
     struct dwarf_index_unit **units;  /* entries NULL: not read yet */
     struct dwarf_index_span *spans;   /* sorted by begin */
-    uint32_t *rangeless;              /* units without ranges: their functions and lines define their code */
-    uint32_t *read;                   /* the units read so far, in order */
+    uint32_t *rangeless;              /* units without ranges: they may have code at any address */
+    uint32_t *read;                   /* numbers of the units that were read, in the order of reading */
     size_t unit_count, span_count, rangeless_count, read_count;
     bool failed; /* memory or the file's budget ran out */
 };

@@ -2,10 +2,10 @@
  *
  *     address ─┬─ line     the row of the unit's line program, of several at one address the last; with its discriminator
  *              ├─ function the smallest range of a function or inlined call around it, of equal ones the last; then its callers
- *              └─ name     the linkage name, else the symbol before the address in its section, with the FILE symbol before that
+ *              └─ name     the linkage name, else the last symbol of its section up to the address; file: the STT_FILE before
  *
- * Two of its answers contradict the file and are not imitated: it names code after the symbol before it, however far away that is, and
- * it names an inlined call without linkage name, the first time it is met, after the symbol of the enclosing function. */
+ * Two kinds of its answers are wrong and not imitated: it names code after the symbol before it, however far away that is, and it names an
+ * inlined call without linkage name, in the first answer that has it, after the symbol of the enclosing function. */
 #include "cli/lookup/gnu.h"
 #include "cli/lookup/dwarf_index.h"
 
@@ -16,10 +16,9 @@
 
 struct gnu_tables {
     struct dwarf_unit_index *written;
-    struct dwarf_index_symbol *symbols; /* by section and address; at each the largest, else the first */
+    struct dwarf_index_symbol *symbols; /* by section and address; of several the largest, else the first */
     size_t symbol_count;
-    const struct dwarf_index_symbol
-        *last; /* the symbol found last: tried first, as addresses often lie in the same one */
+    const struct dwarf_index_symbol *last; /* the symbol found last, which is tried first */
     bool failed;
 };
 
@@ -40,8 +39,8 @@ static bool index_symbols(struct gnu_tables *t)
     struct sl_table_symbol *all;
     size_t count, kept = 0;
     struct sl_str file = {NULL, 0};
-    bool seen = false,
-         apart = false; /* seen: another symbol than STT_FILE occurred; apart: an STT_FILE symbol after such a one */
+    /* seen: another symbol than STT_FILE occurred; apart: an STT_FILE symbol after such a one */
+    bool seen = false, apart = false;
     if (sl_object_symbol_table(t->written->object, &t->written->arena, &all, &count, NULL) != SL_OK)
         return false;
     t->symbols = SL_ARENA_ARRAY(&t->written->arena, struct dwarf_index_symbol, count + 1);
@@ -129,7 +128,7 @@ static struct sl_str gnu_path(struct gnu_tables *t, struct dwarf_index_unit *u, 
         return u->paths[file];
     const struct sl_file *f = &unit->files[file];
     struct sl_str directory = f->directory;
-    /* directory 0 is the compilation directory: DWARF 5 lists it, before that it is implied and added below */
+    /* directory 0 is the compilation directory: DWARF 5 lists it; for older versions it is added below */
     if (!directory.data && unit->line_version >= 5)
         directory = unit->directory;
     else if (unit->line_version < 5 && directory.data == unit->comp_dir.data)

@@ -1,4 +1,4 @@
-/* `symloom addr2line`: answers by the rules of GNU addr2line. Private to this folder. */
+/* `symloom addr2line`: gives the answers of GNU addr2line. Private to this folder. */
 #pragma once
 
 #include "cli/lookup/lookup.h"

@@ -162,8 +162,8 @@ static void fill_details(struct lookup *l, struct lookup_module *m, uint64_t add
 {
     struct dwarf_unit_index *w = dwarf_index_get(m);
     struct dwarf_index_location location;
-    const struct sl_dwarf_function *links[2] = {
-        NULL, NULL}; /* the function that is inlined into function `index`; that one */
+    /* the function that is inlined into function `index`; that one */
+    const struct sl_dwarf_function *links[2] = {NULL, NULL};
     size_t length = 0;
     if (!w)
         return;
