@@ -21,7 +21,7 @@ enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight,
         return SL_OK;
     struct sl_budget budget;
     sl_budget_init(&budget, bytes.size);
-    sl_budget_limit(&budget, current_max_conversion_memory(), NULL, NULL);
+    sl_budget_limit(&budget, current_max_conversion_memory(), NULL, NULL); /* NULL: no time limit */
     enum sl_code code = sl_bundle_open(bytes, &budget, &bundle, error);
     if (code != SL_OK) /* it was valid when it was downloaded; if it is damaged now, it has no sources */
         return code == SL_BUSY ? code : SL_OK;

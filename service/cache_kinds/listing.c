@@ -127,7 +127,8 @@ static uint32_t begin_with(const struct source_index_request *r, struct sl_arena
 }
 
 /* Adds the segments from number `from` to the end of the index, one after the other: servers throttle clients with many concurrent
- * requests. A segment that cannot be had makes the whole index fail, with SL_DOWNLOAD_ERROR unless the cause is local. */
+ * requests. A segment that cannot be had makes the whole index fail, with SL_DOWNLOAD_ERROR; only SL_CANCELLED, SL_BUSY and
+ * SL_INTERNAL, whose cause is local, stay as they are. */
 static enum sl_code add_segments(const struct source_index_request *r, uint32_t from, struct sl_arena *arena,
                                  struct sl_buf *lines, struct sl_error *error)
 {
@@ -211,7 +212,7 @@ static struct good *find_good(const struct source_index_request *r, struct sl_ar
 {
     struct source_index_request any = *r;
     struct cache_key key;
-    any.number = 0;
+    any.number = 0; /* the same key for all indexes of the source */
     if (!make_key(&any, arena, &key))
         return NULL;
     uint64_t hash = sl_hash(key.text.data, key.text.size);

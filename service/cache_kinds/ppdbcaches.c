@@ -67,7 +67,7 @@ static enum sl_code make_table(struct conversion *conversion, const struct conve
     struct sl_arena arena = {.budget = &conversion->budget};
     struct sl_bytes ppdb;
     enum sl_code code = find_portable_pdb(converter_input_bytes(call, INPUT_FILE), limits, &arena, &ppdb, error);
-    if (code == SL_NOT_FOUND)
+    if (code == SL_NOT_FOUND) /* the entry must not look as if its file did not exist */
         code = sl_fail(error, SL_UNSUPPORTED, "Only portable PDB files can be used for .NET symbolication");
     else if (code == SL_OK)
         code = ppdbcaches_build(conversion, call, ppdb, &arena, result, error);

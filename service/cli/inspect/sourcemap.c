@@ -91,8 +91,8 @@ static void check_scopes(struct sourcemap_summary *s, struct sl_str text)
     sl_buf_free(&table);
 }
 
-/* Fills the summary. False if the text is JSON that is not a source map: no part of it has mappings. A text that cannot be read counts as a
- * damaged source map: s->problem is set. */
+/* Fills the summary. False if the text is JSON that is not a source map: it has neither mappings nor sections. A text that cannot be read
+ * counts as a damaged source map: s->problem is set. */
 static bool summarise(struct sl_str text, struct sl_arena *arena, struct sourcemap_summary *s)
 {
     bool mapped = false;

@@ -97,7 +97,7 @@ static void make_disjoint(struct dwarf_index_unit *u)
 static bool make_lines(struct dwarf_unit_index *w, struct dwarf_index_unit *u)
 {
     const struct sl_dwarf_unit *listing = &u->listing;
-    size_t ends = 1;
+    size_t ends = 1; /* 1: rows after the last end row are a sequence, too */
     for (size_t i = 0; i < listing->row_count; i++)
         ends += listing->rows[i].is_end;
     u->rows = SL_ARENA_ARRAY(&w->arena, struct dwarf_index_row, listing->row_count + 1);

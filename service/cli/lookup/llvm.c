@@ -168,7 +168,7 @@ static void fill_details(struct lookup *l, struct lookup_module *m, uint64_t add
     if (!w)
         return;
     dwarf_index_find(w, address, &location);
-    e->has_entry = false;
+    e->has_entry = false; /* name and entry are those of the DWARF, or none */
     if (l->short_names)
         e->name = (struct sl_str){NULL, 0};
     /* walks outwards; beyond function `index`, `links` no longer changes, and only the length of the chain is counted */
@@ -181,6 +181,7 @@ static void fill_details(struct lookup *l, struct lookup_module *m, uint64_t add
     }
     if (index == 0 && location.row) {
         e->discriminator = location.row->discriminator;
+        /* the answer so far lacks the column of a row with line 0 */
         e->column = location.row->line ? e->column : location.row->column;
     }
     /* a chain of another length than the answer's is not the same one: its details would be those of other functions */
