@@ -71,7 +71,7 @@ static bool index_symbols(struct gnu_tables *t)
         else if ((s.size ? s.size : 1) > (last->size ? last->size : 1))
             *last = s;
     }
-    if (ok && t->symbol_count)
+    if (ok && t->symbol_count) /* so far they are sorted by address first */
         qsort(t->symbols, t->symbol_count, sizeof *t->symbols, by_section);
     return ok;
 }
