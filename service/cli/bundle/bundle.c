@@ -196,12 +196,16 @@ static int write_mapping(struct bundle_run *b, struct bundle_packing *p, const s
     return status;
 }
 
-/* Reserves the path for a bundle. False if another object's bundle has been written to it, or memory is out. */
-static bool is_free(struct bundle_run *b, const char *output)
+/* Reserves the path for a bundle. Reports it if another object's bundle has been written to it, or memory is out. Returns the exit
+ * status. */
+static int reserve_path(struct bundle_run *b, const char *output)
 {
     char *copy = sl_arena_strndup(&b->arena, output, strlen(output));
     bool is_new = false;
-    return copy && sl_map_find_or_add(&b->written, sl_str(copy), &is_new) && is_new;
+    if (!copy || !sl_map_find_or_add(&b->written, sl_str(copy), &is_new))
+        return report_no_memory();
+    return is_new ? 0
+                  : report_error(1, "another file's bundle already has this name; choose a different --output", output);
 }
 
 /* Completes and writes the bundle of an object, if any source was packed, and reports the object. Returns the exit status. */
@@ -219,10 +223,7 @@ static int write_bundle(struct bundle_run *b, const char *path, struct input *in
         output = result_path(b, path, slice);
         if (code != SL_OK || !output)
             status = output ? report_file_error(path, code, &error) : report_no_memory();
-        else if (!is_free(b, output))
-            status =
-                report_error(1, "another file's bundle already has this name; choose a different --output", output);
-        else
+        else if ((status = reserve_path(b, output)) == 0)
             status = bundle_publish(output, sl_buf_bytes(bytes));
     }
     if (status == 0 && b->json)

@@ -25,6 +25,7 @@ struct connect_check {
     struct sl_arena arena; /* for the answer */
     enum sl_code code;
     struct sl_error error;
+    bool has_no_path; /* no request was made, as the source's layout has no path for the made-up file */
 };
 
 struct connect_checks {
@@ -90,6 +91,7 @@ static void check_source(struct connect_check *q)
         return;
     }
     q->code = origin_list(&source, &absent_id, types, FILE_TYPES, &q->arena, &files, &count, &q->error);
+    q->has_no_path = q->code == SL_OK && source.type != SOURCE_SENTRY && !count;
     if (q->code != SL_OK || source.type == SOURCE_SENTRY || !count)
         return;
     int fd = temporary_file();
@@ -275,6 +277,10 @@ static void check_all(void *arg)
 static void report_answer(const struct connect_check *q)
 {
     struct value_problems *problems = q->target->problems;
+    if (q->has_no_path) {
+        value_info(problems, &q->at, q->key, "%s was not asked: its layout has no path for a made-up file", q->where);
+        return;
+    }
     switch (q->code) {
     case SL_OK:
     case SL_NOT_FOUND:

@@ -155,6 +155,8 @@ static void open_objects(struct inspection *in, const char *path, const struct s
     }
     if (all->items)
         all->count += open_embedded(all);
+    else
+        inspect_fail(in, path, 1, "out of memory");
 }
 
 /* Shows the objects of a file that --arch and --id select. With JSON, the text about all objects of the file is made first, since each

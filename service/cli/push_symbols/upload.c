@@ -281,16 +281,20 @@ static bool is_success(const struct value *answer)
 static void report_refusal(const struct upload_run *s, const struct push_symbols_transfer *t, long http,
                            const struct value *answer)
 {
-    progress_end(s->target->bar);
+    struct sl_arena arena = {0};
+    const char *url = fetch_public_url(&arena, s->target->url);
     const struct value *error = value_get(answer, "error");
     struct sl_str uuid = text_at(answer, "uuid");
-    fprintf(stderr, "error: %s part %zu: the service responded with %ld", push_kind_names[s->kind], t->part + 1, http);
+    progress_end(s->target->bar);
+    fprintf(stderr, "error: %s: %s part %zu: the service responded with %ld", url ? url : "no URL",
+            push_kind_names[s->kind], t->part + 1, http);
     if (error && error->type == VALUE_MAP)
         fprintf(stderr, ", code " SL_STR_FMT ": " SL_STR_FMT, SL_STR_ARG(text_at(error, "Code")),
                 SL_STR_ARG(text_at(error, "Text")));
     if (uuid.size)
         fprintf(stderr, "\n  " SL_STR_FMT " (quote this when asking for support)", SL_STR_ARG(uuid));
     fputc('\n', stderr);
+    sl_arena_free(&arena);
 }
 
 /* Reports that a part got no answer, with curl's reason. The URL is shown without secrets. */

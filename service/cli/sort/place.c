@@ -194,7 +194,12 @@ static enum sl_code write_alias(const struct sort *s, const struct sort_piece *p
     enum sl_code code = make_output_path(s, piece->alias, "", other, error);
     if (code == SL_OK)
         code = make_directories_of(other, error);
-    if (code == SL_OK && link(path, other) != 0 && errno != EEXIST)
+    bool is_linked = code == SL_OK && link(path, other) == 0;
+    if (code == SL_OK && !is_linked && errno == EEXIST && s->force) { /* it may be the file that --force has replaced */
+        unlink(other);
+        is_linked = link(path, other) == 0;
+    }
+    if (code == SL_OK && !is_linked && errno != EEXIST)
         code = write_target(s, other, bytes, 0, error);
     if (code == SL_OK)
         code = write_meta(s, piece, piece->alias, error);
