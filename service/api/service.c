@@ -44,6 +44,7 @@ void service_drain(struct service *service)
     service->draining = true;
 }
 
+/* Called when the jobs' timer is closed: frees the rest of the service. */
 static void on_jobs_closed(struct service *service)
 {
     name_cache_free(service->names);
@@ -54,7 +55,7 @@ static void on_jobs_closed(struct service *service)
 
 void service_free(struct service *service)
 {
-    jobs_close(service, on_jobs_closed);
+    jobs_close(service, on_jobs_closed); /* which is called later, and frees the rest */
 }
 
 void service_file_scope(const struct config *config, struct sl_arena *arena, struct search_scope *where)

@@ -9,12 +9,14 @@ enum { MAX_LISTS = 64, MAX_LIST_TEXT = 16 * 1024 };
 
 struct source_list_entry {
     struct lru_entry lru;
-    unsigned references; /* one of the table, one of each arena */
+    unsigned references; /* one by the cache while it holds the entry, one by each arena of a request that uses it */
     struct source_list list;
     struct sl_arena arena;
-    size_t size;     /* bytes of `text` */
-    uint64_t policy; /* number of the configuration with the policy; the key begins here */
-    char text[];     /* may hold secrets */
+    size_t size; /* bytes of `text` */
+    /* The cache key: config.sources_number of the configuration whose policy allowed the list, and the list's JSON, which
+     * may hold secrets. */
+    uint64_t policy;
+    char text[];
 };
 
 /* Drops a reference; with the last one the list is freed, and its text, which may hold secrets, overwritten. */
@@ -27,16 +29,18 @@ static void list_unref(struct source_list_entry *kept)
     free(kept);
 }
 
-static void list_release_kept(struct lru *lru, struct lru_entry *entry)
+/* lru.release: drops the reference of the cache to an entry that was removed from it. */
+static void list_release_removed(struct lru *lru, struct lru_entry *entry)
 {
     (void)lru;
     list_unref(LRU_ITEM(entry, struct source_list_entry, lru));
 }
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the table and the references */
-static struct lru lists = {.max_size = UINT64_MAX, .max_count = MAX_LISTS, .release = list_release_kept};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects `lists` and the references of its entries */
+static struct lru lists = {.max_size = UINT64_MAX, .max_count = MAX_LISTS, .release = list_release_removed};
 
 /* ---- one list ---- */
+/* Drops the reference of a request's arena, when that is freed. */
 static void list_release(void *kept)
 {
     pthread_mutex_lock(&lock);
@@ -44,7 +48,8 @@ static void list_release(void *kept)
     pthread_mutex_unlock(&lock);
 }
 
-/* Parses a copy of the text, as the sources are views of it. NULL when out of memory, or if it is not valid. */
+/* Makes an entry with one reference from the JSON text of a list. Copies the text, as the parsed sources are views of it. NULL when out of
+ * memory, or if the list is not valid. */
 static struct source_list_entry *list_read(struct sl_str text, const struct source_policy *policy)
 {
     struct source_list_entry *kept = calloc(1, sizeof *kept + text.size);
@@ -65,9 +70,9 @@ static struct source_list_entry *list_read(struct sl_str text, const struct sour
     return NULL;
 }
 
-/* ---- the table: call with `lock` held ---- */
+/* ---- the cache: call with `lock` held ---- */
 
-/* Adds a reference that ends with the arena. NULL when out of memory. */
+/* Adds a reference that is dropped when the arena is freed, and returns the list. NULL when out of memory. */
 static const struct source_list *lists_hold(struct source_list_entry *kept, struct sl_arena *arena)
 {
     if (!sl_arena_on_free(arena, list_release, kept))
@@ -76,7 +81,8 @@ static const struct source_list *lists_hold(struct source_list_entry *kept, stru
     return &kept->list;
 }
 
-/* Finds a list whose text is a prefix of `text`: the list in `text` is not parsed yet, so its end is not known. */
+/* Finds the cached list with which `text` begins, and which the policy of that number allowed; NULL if there is none. More may follow the
+ * list in `text`: as that is not parsed yet, the list's end in it is not known. */
 static struct source_list_entry *lists_find(struct sl_str text, uint64_t policy)
 {
     for (struct source_list_entry *kept = LRU_NEWEST(&lists, struct source_list_entry, lru); kept;
@@ -113,7 +119,7 @@ const struct source_list *source_lists_put(struct sl_str text, const struct sour
     pthread_mutex_lock(&lock);
     struct source_list_entry *known = lists_find(text, kept->policy); /* another thread may have added it */
     const struct source_list *list = lists_hold(known ? known : kept, arena);
-    if (known || !lru_put(&lists, &kept->lru))
+    if (known || !lru_put(&lists, &kept->lru)) /* the cache does not hold `kept`: drop the reference meant for it */
         list_unref(kept);
     pthread_mutex_unlock(&lock);
     return list;

@@ -11,13 +11,13 @@ struct source_list {
     uint64_t number; /* source_list_number */
 };
 
-/* Finds the cached list whose JSON text is a prefix of `text`; sets `*size` to that text's length. NULL if there is none. The
- * arena keeps a reference. */
+/* Finds the cached list with whose JSON text `text` begins, and sets `*size` to the length of the list's text. NULL if there is none. Lists
+ * that were cached under another configuration are not found, as it may have allowed other sources. The list lives as long as the arena. */
 const struct source_list *source_lists_find(struct sl_str text, const struct config *config, struct sl_arena *arena,
                                             size_t *size);
 
-/* Parses and caches `text`, one valid JSON array, under the policy of the configuration; the arena keeps a reference. NULL when
- * out of memory or the text is too long to cache. */
+/* Parses and caches `text`, the JSON array of a list that `policy`, made from the configuration, allows. Returns the list, which lives as
+ * long as the arena; NULL when out of memory, or if the text is too long to be cached. */
 const struct source_list *source_lists_put(struct sl_str text, const struct source_policy *policy,
                                            const struct config *config, struct sl_arena *arena);
 

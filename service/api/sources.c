@@ -3,8 +3,8 @@
 #include "api/source_lists.h"
 #include "base/buf.h"
 
-/* Makes the first error the failure of the request; warnings, which may come before it, are skipped. */
-static void keep_problem(struct sl_fields *s, const struct value_problems *problems)
+/* Makes the first error in `problems` the reader's problem, "<path>: <text>". Skips warnings; without an error, changes nothing. */
+static void report_first_error(struct sl_fields *s, const struct value_problems *problems)
 {
     size_t i = 0;
     while (i < problems->count && problems->items[i].warning)
@@ -24,12 +24,13 @@ static void sources_take(struct request_sources *into, const struct source_list 
     into->number = list->number;
 }
 
+/* Returns the part of the document that the reader has not read yet. */
 static struct sl_str sources_rest(const struct sl_json *json)
 {
     return (struct sl_str){json->text.data + json->at, json->text.size - json->at};
 }
 
-/* Returns what sources in requests may do, by the configuration. Texts belong to the configuration. */
+/* Returns which sources requests may name, according to the configuration, to which the texts of the policy belong. */
 static struct source_policy make_policy(const struct config *config)
 {
     return (struct source_policy){
@@ -41,8 +42,8 @@ static struct source_policy make_policy(const struct config *config)
     };
 }
 
-/* Reads a list of sources. Clients send the same list again and again: a known text is not parsed, and its number lets
- * searches be cached. */
+/* Reads a list of sources; false: `s` says why. Clients send the same list again and again: a list whose text is cached is not parsed, and
+ * the number of a cached list lets results of searches be cached. */
 bool request_sources_read(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct request_sources *into = out;
@@ -63,13 +64,13 @@ bool request_sources_read(struct sl_fields *s, const struct sl_json_path *at, vo
     enum sl_code code = source_read_list(s->json, "sources", &policy, &sources, &into->count, &problems);
     into->items = sources;
     into->number = 0;
-    text.size -= sources_rest(s->json).size;
+    text.size -= sources_rest(s->json).size; /* `text` now is the list alone: what the reader has read meanwhile */
     if (code != SL_OK)
-        keep_problem(s, &problems);
+        report_first_error(s, &problems);
     else if (is_array && (list = source_lists_put(text, &policy, config, s->json->arena)))
         sources_take(into, list);
-    return code == SL_OK ||
-           (!s->problem && sl_json_no_memory(s->json)); /* failed without a problem: for lack of memory */
+    /* a failure without a problem is a lack of memory: sl_json_no_memory records that, and returns false */
+    return code == SL_OK || (!s->problem && sl_json_no_memory(s->json));
 }
 
 bool request_sources_read_into(struct sl_fields *s, const struct sl_json_path *at, const struct config *config,
@@ -108,6 +109,7 @@ bool request_sentry_read(struct sl_fields *s, const struct sl_json_path *at, con
     struct value_problems problems = {.arena = s->json->arena};
     enum sl_code code = source_read_sentry(s->json, at->key.data, &policy, source, &problems);
     if (code != SL_OK)
-        keep_problem(s, &problems);
-    return code == SL_OK || (!s->problem && sl_json_no_memory(s->json)); /* failed without a problem: out of memory */
+        report_first_error(s, &problems);
+    /* a failure without a problem is a lack of memory: sl_json_no_memory records that, and returns false */
+    return code == SL_OK || (!s->problem && sl_json_no_memory(s->json));
 }

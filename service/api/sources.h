@@ -6,24 +6,25 @@
 #include "origin/origin.h"
 
 struct request_sources {
-    const struct config *config; /* its policy says what requests may name */
+    const struct config *config; /* says which sources requests may name; set by the caller */
     const struct source *items;
     size_t count;
     uint64_t number; /* source_list_number; 0 when the list is not cached */
 };
 
-/* Reads a list of sources into struct request_sources. A sl_field_read. */
+/* A sl_field_read for a list of sources; `out` is a struct request_sources with `config` set. */
 bool request_sources_read(struct sl_fields *s, const struct sl_json_path *at, void *out);
 
-/* Does the same as request_sources_read, directly into the members of a request; `number` may be NULL. */
+/* Reads a list of sources into `*items` and `*count`, and its number (see request_sources.number) into `*number`, which may be NULL. */
 bool request_sources_read_into(struct sl_fields *s, const struct sl_json_path *at, const struct config *config,
                                const struct source **items, size_t *count, uint64_t *number);
 
-/* Puts the configured sources before those of the request (option `configured_sources`); the new list is in the arena. False
- * when out of memory. */
+/* For requests with the option `configured_sources`: replaces their list of sources by the configured sources, followed by the request's
+ * own. The new list is in the arena. False when out of memory. */
 bool request_sources_add_configured(const struct config *config, struct sl_arena *arena, const struct source **items,
                                     size_t *count);
 
-/* Reads the one Sentry source of a request, at a NUL-terminated key. */
+/* Reads the one source of a request that may name only one, always as a Sentry source, whatever its `type`. `at->key`, which problems
+ * name, must end with NUL. False: `s` says why. */
 bool request_sentry_read(struct sl_fields *s, const struct sl_json_path *at, const struct config *config,
                          struct source *source);

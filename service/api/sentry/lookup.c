@@ -14,7 +14,8 @@
 #define BUNDLE_ID "artifact_bundle/"
 enum { MAX_DEBUG_IDS = 64 };
 
-/* Writes a bundle of the list. The last 40 characters of its path are its SHA-1, which is its id for downloads. */
+/* Writes a found bundle as a JSON object. The last 40 characters of the bundle's path in the store are its SHA-1; id and download URL are
+ * made of that. `base`: URL of this route without a query. */
 static void write_bundle(struct sl_json_writer *w, const struct found_bundle *bundle, struct sl_str base)
 {
     struct sl_str path = bundle->file.path;
@@ -32,9 +33,10 @@ static void write_bundle(struct sl_json_writer *w, const struct found_bundle *bu
     sl_buf_free(&url);
 }
 
+/* Replies to a request whose look-up or download failed: 503 for lack of memory, else 500, with the reason in the log only. */
 static void reply_lookup_failure(struct http_exchange *x, enum sl_code code, const struct sl_error *error)
 {
-    if (code == SL_CANCELLED)
+    if (code == SL_CANCELLED) /* the client is gone */
         return;
     if (code == SL_BUSY) {
         http_reply_no_memory(x);
@@ -46,14 +48,14 @@ static void reply_lookup_failure(struct http_exchange *x, enum sl_code code, con
 
 struct lookup_answer {
     struct http_exchange *x;
-    struct sl_json_writer w;
-    struct sl_str base;
-    struct sl_str listed[2 * MAX_DEBUG_IDS * MAX_FOUND_BUNDLES]; /* paths */
-    size_t count;
+    struct sl_json_writer w;                                     /* of the JSON array of bundles */
+    struct sl_str base;                                          /* URL of this route without a query */
+    struct sl_str listed[2 * MAX_DEBUG_IDS * MAX_FOUND_BUNDLES]; /* paths of the bundles written so far */
+    size_t count;                                                /* of `listed` */
 };
 
-/* Adds what a debug id (NULL: none) and a release lead to, each bundle once. Bundles for which the list has no space are
- * left out. */
+/* Writes the bundles that contain a file with the debug id (NULL: not asked) or belong to the release (empty: not asked). Bundles that are
+ * in `listed` already, or for which it has no space, are left out. */
 static enum sl_code add_bundles(struct lookup_answer *a, const struct artifact_release *release,
                                 const struct sl_debug_id *id, struct sl_error *error)
 {
@@ -61,7 +63,7 @@ static enum sl_code add_bundles(struct lookup_answer *a, const struct artifact_r
     size_t count;
     enum sl_code code = artifact_bundles_find(release, id, &a->x->arena, &bundles, &count, error);
     for (size_t i = 0; code == SL_OK && i < count; i++) {
-        bool is_listed = a->count == sizeof a->listed / sizeof *a->listed;
+        bool is_listed = a->count == sizeof a->listed / sizeof *a->listed; /* no space: skip it as well */
         for (size_t j = 0; j < a->count && !is_listed; j++)
             is_listed = sl_str_equal(a->listed[j], bundles[i].file.path);
         if (is_listed)
@@ -72,8 +74,8 @@ static enum sl_code add_bundles(struct lookup_answer *a, const struct artifact_r
     return code;
 }
 
-/* Adds the bundles of each debug id in the query, at most MAX_DEBUG_IDS; malformed ones are ignored. Bundles of a release
- * are added only if the query has a `url`, as Sentry does. */
+/* Writes the bundles of each `debug_id` in the query: of at most MAX_DEBUG_IDS; malformed ids are ignored. Bundles of the `release` follow
+ * only if the query has a `url`, the script that they are searched for; Sentry requires it as well. */
 static enum sl_code add_all(struct lookup_answer *a, struct sl_error *error)
 {
     struct http_exchange *x = a->x;
@@ -90,20 +92,20 @@ static enum sl_code add_all(struct lookup_answer *a, struct sl_error *error)
     return code == SL_OK && http_query(x, "url").data ? add_bundles(a, &release, NULL, error) : code;
 }
 
-/* Answers with the list of bundles that the query leads to. */
+/* Answers with a JSON array of the bundles that have the debug ids or the release of the query. */
 static void list_bundles(struct http_exchange *x)
 {
     struct lookup_answer *a = SL_ARENA_NEW(&x->arena, struct lookup_answer);
     struct sl_error error = {.code = SL_OK};
     struct sl_buf json = {0}, base = {0};
     sentry_put_own_url(x, &base);
-    struct sl_str kept = sl_buf_move_to_arena(&base, &x->arena);
-    if (!a || !kept.data) {
+    struct sl_str base_url = sl_buf_move_to_arena(&base, &x->arena);
+    if (!a || !base_url.data) {
         http_reply_no_memory(x);
         return;
     }
     a->x = x;
-    a->base = kept;
+    a->base = base_url;
     a->w = sl_json_writer(&json);
     sl_json_begin_array(&a->w);
     enum sl_code code = add_all(a, &error);
@@ -129,8 +131,8 @@ static void release_bundle(void *arg)
     pool_run_detached(unmap_bundle, NULL, arg);
 }
 
-/* Answers with the bundle of this id. The mapping outlives the exchange's arena, so it is allocated by malloc and freed
- * on the pool. */
+/* Answers with the file of the bundle with this id, "artifact_bundle/<sha1>"; 404 if there is none. The file is sent from a mapping after
+ * the arena of the exchange is freed: so the mapping is allocated by calloc, and release_bundle frees it when all is sent. */
 static void send_bundle(struct http_exchange *x, struct sl_str id)
 {
     struct sl_str prefix = SL_STR(BUNDLE_ID), sha1 = {NULL, 0};
@@ -151,13 +153,13 @@ static void send_bundle(struct http_exchange *x, struct sl_str id)
     }
     sl_buf_printf(&name, "objects/artifacts/%.2s/" SL_STR_FMT, sha1.data, SL_STR_ARG(sha1));
     sl_buf_printf(&tag, "\"" SL_STR_FMT "\"", SL_STR_ARG(sha1));
-    struct sl_str kept = sl_buf_move_to_arena(&tag, &x->arena);
-    enum sl_code code = name.failed || !kept.data
+    struct sl_str etag = sl_buf_move_to_arena(&tag, &x->arena);
+    enum sl_code code = name.failed || !etag.data
                             ? sl_fail(&error, SL_BUSY, "out of memory")
                             : store_area_open(debug_files_area(), sl_buf_view(&name), mapping, &meta, &error);
     sl_buf_free(&name);
     if (code == SL_OK) {
-        http_reply_file(x, "application/octet-stream", mapping, kept.data, 0, release_bundle, mapping);
+        http_reply_file(x, "application/octet-stream", mapping, etag.data, 0, release_bundle, mapping);
         return;
     }
     free(mapping);

@@ -1,12 +1,12 @@
-/* Releases as sentry-cli 2 asks for them. A release is nothing but a name that artifact bundles have (debug_file_store/artifacts.h), so
- * it need not be created, and has no files besides those in its bundles:
+/* The requests of sentry-cli 2 for releases. A release is only a name under which artifact bundles are uploaded
+ * (debug_file_store/artifacts.h): nothing is stored for it alone, and it has no files besides those in its bundles:
  *
- *     POST /api/0/projects/{org}/{project}/releases/                    {"version": "1.0"}: says that it exists
- *     PUT  /api/0/projects/{org}/{project}/releases/{version}/          the same: `releases finalize`
+ *     POST /api/0/projects/{org}/{project}/releases/                    {"version": "1.0"}: answers as if it were created
+ *     PUT  /api/0/projects/{org}/{project}/releases/{version}/          answers as if it were changed: `releases finalize`
  *     GET  /api/0/projects/{org}/{project}/releases/{version}/files/    []
  *
- * Single files of a release are refused (405): look-ups ask the newest bundles of a release, and one for each file would soon be too
- * many. */
+ * Uploads of single files to a release are refused (405): a look-up reads only the newest bundles of a release, so files that were stored
+ * as a bundle each would soon not be found. */
 #include "api/sentry/sentry.h"
 
 #include "base/json_fields.h"
@@ -35,6 +35,7 @@ bool sentry_read_release(struct sl_str body, struct sl_arena *arena, struct sent
     return false;
 }
 
+/* Replies with the release as Sentry describes one. Nothing is stored of releases, so `dateCreated` is now. */
 static void reply_release(struct http_exchange *x, int status, struct sl_str version, struct sl_str released)
 {
     struct sl_buf json = {0};
@@ -49,8 +50,9 @@ static void reply_release(struct http_exchange *x, int status, struct sl_str ver
     http_reply_json(x, status, &json);
 }
 
-/* Answers with the release that the body or, if `named` is not NULL, the path names. */
-static void answer_release(struct http_exchange *x, int status, const struct sl_str *named)
+/* Answers a request to create or change a release with `status` and the release. Its name is `in_path`, the version in the request's path,
+ * or, if that is NULL, the "version" of the body. */
+static void answer_release(struct http_exchange *x, int status, const struct sl_str *in_path)
 {
     struct sl_bytes body;
     struct sentry_release release;
@@ -59,7 +61,7 @@ static void answer_release(struct http_exchange *x, int status, const struct sl_
         return;
     bool is_read =
         sentry_read_release((struct sl_str){(const char *)body.data, body.size}, &x->arena, &release, &problem);
-    struct sl_str version = named ? *named : release.version;
+    struct sl_str version = in_path ? *in_path : release.version;
     if (!is_read && !problem)
         http_reply_no_memory(x);
     else if (!is_read)
@@ -77,14 +79,15 @@ void sentry_create_release(struct http_exchange *x)
 
 void sentry_update_release(struct http_exchange *x)
 {
-    answer_release(x, 200, &x->captures[2]); /* the first are organization and project */
+    answer_release(x, 200, &x->captures[2]); /* captures 0 and 1 are organization and project */
 }
 
 void sentry_update_organization_release(struct http_exchange *x)
 {
-    answer_release(x, 200, &x->captures[1]);
+    answer_release(x, 200, &x->captures[1]); /* capture 0 is the organization */
 }
 
+/* Answers an empty list: releases have no files besides their bundles. */
 void sentry_list_release_files(struct http_exchange *x)
 {
     struct sl_buf json = {0};

@@ -45,8 +45,8 @@ static void member_ms(struct sl_json_writer *w, const char *key, double ms)
         sl_json_put_double(w, (double)(uint64_t)(ms * 1e3 + 0.5) / 1e3);
 }
 
-/* ---- parts ---- */
-/* Writes the jobs and the thread pool; the limit of jobs is null if there is none. */
+/* ---- members of the answer ---- */
+/* Writes the members "jobs" and "pool". The limit of jobs is null if the number of jobs is not limited. */
 static void write_work(struct sl_json_writer *w, const struct service *service, const struct history_counts *hour)
 {
     uint64_t limit = service->config->max_concurrent_requests;
@@ -67,7 +67,8 @@ static void write_work(struct sl_json_writer *w, const struct service *service, 
     sl_json_end_object(w);
 }
 
-/* Writes where files are read, and the state of the workers. */
+/* Writes the member "conversion": whether untrusted files are parsed in worker processes or in threads of this process, and the state of
+ * the workers. */
 static void write_isolation(struct sl_json_writer *w)
 {
     struct isolation_status status;
@@ -87,12 +88,13 @@ static void write_isolation(struct sl_json_writer *w)
     sl_json_end_object(w);
 }
 
-struct system_usage { /* measured on the pool, by system calls */
-    const char *dir;
-    uint64_t resident, free, size;
+struct system_usage {
+    const char *dir;     /* on the disk that is measured */
+    uint64_t resident;   /* memory of this process */
+    uint64_t free, size; /* of the disk */
 };
 
-/* Pool work: asks for memory and disk. Sizes of a disk that cannot be asked stay 0. */
+/* Pool work: measures this process's memory and the disk of `dir`. `free` and `size` stay 0 if statvfs fails. */
 static void measure_system(void *arg)
 {
     struct system_usage *usage = arg;
@@ -104,7 +106,7 @@ static void measure_system(void *arg)
     }
 }
 
-/* Members of a single process. */
+/* Writes the members that each process of the service has for itself. */
 static void write_process(struct sl_json_writer *w, const struct service *service, const struct history_counts *hour,
                           const struct system_usage *usage)
 {
@@ -130,20 +132,23 @@ static void write_disk(struct sl_json_writer *w, const struct system_usage *usag
     sl_json_end_object(w);
 }
 
+/* After a measurement of the caches' sizes on disk, the next one waits for MEASURE_NS plus MEASURE_SHARE times as long as it took. */
 enum { MEASURE_NS = 1000000000, MEASURE_SHARE = 50 };
 
-/* State of the measurement of disk sizes; loop thread. */
+/* State of the measurement of the caches' sizes on disk; loop thread. */
 static struct {
     uint64_t next_ns; /* earliest time of the next measurement */
     bool running;
 } measured;
 
+/* Pool work: sets the metrics of the caches' sizes on disk. */
 static void measure_caches(void *arg)
 {
     cache_measure(arg, catalog_kinds, catalog_kind_count);
 }
 
-/* Measures the cache here if no cleanup does; at most 1/50 of the time. */
+/* Measures the caches on disk if the cleanup is disabled, which does so otherwise. Takes at most 1/50 of the time, however often the status
+ * is requested. */
 static void measure_if_due(const struct config *config)
 {
     uint64_t began = clock_mono_ns();
@@ -173,7 +178,7 @@ static void write_caches(struct sl_json_writer *w, const struct history_counts *
     sl_json_end_array(w);
 }
 
-/* Writes the state of each shared cache. */
+/* Writes the state of each cache that several nodes share (Redis, bucket). */
 static void write_shared(struct sl_json_writer *w)
 {
     struct cache_shared_state state;
@@ -188,7 +193,7 @@ static void write_shared(struct sl_json_writer *w)
     sl_json_end_array(w);
 }
 
-/* Writes the state of the store of uploads, if several nodes share it; a local store is covered by the disk's values. */
+/* Writes the state of the store of uploads if several nodes share it. A local store needs none: the member "disk" shows its state. */
 static void write_uploads(struct sl_json_writer *w)
 {
     struct symbfile_store_state state;
@@ -203,9 +208,10 @@ static void write_uploads(struct sl_json_writer *w)
     sl_json_end_object(w);
 }
 
-static const char *const type_names[] = {"filesystem", "http", "s3", "gcs", "sentry"};
+static const char *const type_names[] = {"filesystem", "http", "s3", "gcs", "sentry"}; /* by source.type */
 
-/* Writes the state of a source. `up` is null while nothing is known of it; blocked_until is rounded up to the next second. */
+/* Writes the state of a source. `up` is null until the source was used. `blocked_until`, up to which no request is sent to it, is rounded
+ * up to the next second. */
 static void write_source(struct sl_json_writer *w, const struct source *source)
 {
     struct origin_health health;
@@ -239,7 +245,7 @@ static void write_sources(struct sl_json_writer *w, const struct config *config)
     sl_json_end_array(w);
 }
 
-/* Writes the scanned directories: what is indexed, and how far a running pass is. */
+/* Writes the scanned directories: what their indexes contain, and how far a scan that is running has come. */
 static void write_scans(struct sl_json_writer *w)
 {
     struct scan_state state;
@@ -290,7 +296,7 @@ static void write_history(struct sl_json_writer *w, const struct history *histor
 
 /* ---- the answer ---- */
 
-/* False: a client without the required right sees only version and state. */
+/* True if the client may see the whole status: the group of routes "status" needs no key, or the client's key has the right "status". */
 static bool may_see_all(struct http_exchange *x)
 {
     const struct config *config = ((const struct service *)x->service)->config;
@@ -299,7 +305,8 @@ static bool may_see_all(struct http_exchange *x)
     return access_check(x, ACCESS_ANY_FORM, status_rights, NULL) == ACCESS_GRANTED;
 }
 
-/* Writes the processes that answer, ordered by node: "[{..},..]"; empty if there is only this one. */
+/* Asks the other processes of this service for their status, and appends a JSON array of all processes that answer, this one included, in
+ * the order of their indexes. Appends nothing if this is the only process, or if another process of the service is the client. */
 static void request_from_peers(struct http_exchange *x, const struct config *config, const struct history_counts *hour,
                                const struct system_usage *usage, struct sl_buf *out)
 {
@@ -323,7 +330,7 @@ static void request_from_peers(struct http_exchange *x, const struct config *con
     sl_json_end_array(&w);
 }
 
-/* Writes how many processes have died since the service started. */
+/* Writes how many processes of the service have died since it started, and why the last one did. */
 static void write_deaths(struct sl_json_writer *w)
 {
     struct metrics_deaths deaths = {0};
@@ -335,26 +342,26 @@ static void write_deaths(struct sl_json_writer *w)
     sl_json_end_object(w);
 }
 
-/* Writes everything. If another process of this service asks, only the members of this process, which that one adds to
- * its answer. */
+/* Writes the members of the whole status. If another process of this service sent the request, writes only the members of this process,
+ * which the other one adds to its answer to the client. */
 static void write_all(struct http_exchange *x, struct sl_json_writer *w, const struct config *config)
 {
     const struct service *service = x->service;
     struct system_usage usage = {.dir = config->cache_dir ? config->cache_dir : cache_tmp_dir()};
     struct history_counts hour;
     struct sl_buf processes = {0};
-    bool alone = node_is_forwarded(x);
-    pool_run(POOL_IO, measure_system, &usage, NULL); /* stays zero on failure */
-    if (!alone)
+    bool only_process = node_is_forwarded(x);
+    pool_run(POOL_IO, measure_system, &usage, NULL); /* on failure `usage` stays zero */
+    if (!only_process)
         measure_if_due(config);
     history_last_hour(service->history, &hour);
     request_from_peers(x, config, &hour, &usage, &processes);
-    if (!alone) {
+    if (!only_process) {
         sl_json_member_or_null(w, "version", sl_str(BUILD_VERSION));
         sl_json_member_or_null(w, "commit", sl_str(build_commit()));
     }
     write_process(w, service, &hour, &usage);
-    if (!alone) {
+    if (!only_process) {
         write_disk(w, &usage);
         write_caches(w, &hour);
         write_shared(w);
@@ -363,14 +370,14 @@ static void write_all(struct http_exchange *x, struct sl_json_writer *w, const s
         write_scans(w);
         write_history(w, service->history);
     }
-    if (processes.size && !processes.failed) {
+    if (processes.size && !processes.failed) { /* out of memory: the status of this process alone is better than none */
         sl_json_member_raw(w, "processes", sl_buf_view(&processes));
         write_deaths(w);
     }
     sl_buf_free(&processes);
 }
 
-/* Answers the state; a client that may not see all gets only version and state. */
+/* GET /status: answers with the whole status, or only with version and state, if the client's key does not allow more. */
 static void answer_status(struct http_exchange *x)
 {
     const struct config *config = config_retain(((const struct service *)x->service)->config);
@@ -394,12 +401,12 @@ static const struct http_route routes[] = {
 
 const struct http_family family_status = {.routes = routes, .offers_basic_auth = true};
 
-/* LOOK_S: interval of checks; LOOK_AGAIN_S: while a directory is missing. JUMP_S: smaller changes of the clock are not
- * reported. */
+/* LOOK_S: seconds between two checks of clock, pool and directories; LOOK_AGAIN_S: of directories while one is missing. JUMP_S: smaller
+ * changes of the clock are not reported. STALLED_MS: the process aborts after quick jobs have waited so long for a pool thread. */
 enum { LOOK_S = 10, LOOK_AGAIN_S = 2, JUMP_S = 60, STALLED_MS = 5 * 60 * 1000 };
 
-/* Warns when the wall clock was set, as work scheduled by it may happen too early or late. `*offset_s`: the wall clock
- * minus the monotonic clock at the last call. */
+/* Warns when the wall clock was set by more than JUMP_S: times of expiry are times of this clock. `*offset_s` is the wall clock minus the
+ * monotonic clock, which never jumps, at the last call; sets it for the next one. */
 static void watch_clock(int64_t *offset_s)
 {
     int64_t now_s = clock_wall_s() - (int64_t)(clock_mono_ns() / 1000000000), jump_s = now_s - *offset_s;
@@ -409,22 +416,24 @@ static void watch_clock(int64_t *offset_s)
     *offset_s = now_s;
 }
 
+/* Runs as a fiber until it is cancelled: checks the clock and the thread pool every LOOK_S seconds, and advances the counters of the last
+ * hour every HISTORY_STEP_S. */
 void service_watch(void *arg)
 {
     struct service *service = arg;
     int64_t offset_s = clock_wall_s() - (int64_t)(clock_mono_ns() / 1000000000);
-    origin_health_watch();
+    origin_health_watch(); /* from now on sources that go down are logged, which commands do not want */
     for (unsigned looks = 1; fiber_sleep(LOOK_S * 1000); looks++) {
         watch_clock(&offset_s);
         pool_end_if_stalled(STALLED_MS);
-        if (looks % (HISTORY_STEP_S / LOOK_S)) /* only once a minute */
+        if (looks % (HISTORY_STEP_S / LOOK_S)) /* the rest only once a minute */
             continue;
         history_minute(service->history);
         origin_health_minute();
     }
 }
 
-/* A fiber that checks the directories of sources, more often while one is missing. */
+/* Runs as a fiber until it is cancelled: checks that the directories of filesystem sources exist, more often while one is missing. */
 void service_watch_directories(void *arg)
 {
     const struct service *service = arg;

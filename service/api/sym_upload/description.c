@@ -13,7 +13,8 @@ static size_t skip_blanks(struct sl_str text, size_t at)
     return at;
 }
 
-/* Reads a string at its first quote; returns the offset behind the last one. An open string ends with the text. */
+/* Reads the string whose opening quote is at offset `at`; `*string` gets what is between the quotes, with its escapes. Returns the offset
+ * behind the closing quote, or the end of the text if there is none. */
 static size_t read_string(struct sl_str text, size_t at, struct sl_str *string)
 {
     size_t begin = ++at;
@@ -23,7 +24,8 @@ static size_t read_string(struct sl_str text, size_t at, struct sl_str *string)
     return at < text.size ? at + 1 : at;
 }
 
-/* Compares names without underscores and case: "debug_id", "debugId". */
+/* True if `text` is `name`, which is in lower case without underscores. Ignores the case and underscores of `text`, so that "debug_id" and
+ * "debugId" both are "debugid". */
 static bool is_name(struct sl_str text, const char *name)
 {
     for (size_t i = 0; i < text.size; i++) {
@@ -37,8 +39,8 @@ static bool is_name(struct sl_str text, const char *name)
     return !*name;
 }
 
-/* Takes strings and bare words. One with a colon behind it is a name, any other is the value of the last name; the
- * structure of objects does not matter. */
+/* Reads strings and bare words, one after the other, and skips all else, such as brackets. A string or word with a colon behind it is a
+ * key; the next one without a colon is that key's value. Objects may be nested in any way. */
 void symbol_description_read(struct sl_str body, struct symbol_description *description)
 {
     struct sl_str name = {NULL, 0}, value;

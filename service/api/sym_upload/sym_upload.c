@@ -17,12 +17,14 @@
 #include "http/multipart.h"
 #include "store/store.h"
 
+/* KEY_BYTES: random bytes of an upload's key and of its secret; KEY_HEX: the hex digits that stand for them. BODY_MAX: bytes of the body of
+ * `complete`. */
 enum { KEY_BYTES = 16, KEY_HEX = 2 * KEY_BYTES, URL_LIFE_S = 3600, BODY_MAX = 64 << 10 };
 
 /* ---- answers ---- */
 
-/* Answers with an object of texts. The clients search answers for a key, a colon and one blank, which the usual JSON
- * writer does not put there. */
+/* Answers with a JSON object of strings. Breakpad's clients do not parse it but search it for a key, a colon and one blank, which
+ * sl_json_member_str does not write. */
 static void reply_pairs(struct http_exchange *x, int status, const char *const *names, const struct sl_str *values,
                         size_t count)
 {
@@ -42,15 +44,17 @@ static void reply_pair(struct http_exchange *x, int status, const char *name, co
     reply_pairs(x, status, &name, &text, 1);
 }
 
+/* http_family.error: fills in the body of an error of the HTTP server. */
 static void reply_server_error(struct http_exchange *x, int status, const char *detail)
 {
     reply_pair(x, status, "error", detail ? detail : status_reason(status));
 }
 
-/* Replies to a failed request; logs what is the fault of this service. */
+/* Replies to a failed request with `status`, or if that is 0 with the status for `code`. Errors of the store, which are no fault of the
+ * client, are logged; of those with status 500 the client is not told the reason. */
 static void reply_failure(struct http_exchange *x, enum sl_code code, int status, const struct sl_error *error)
 {
-    if (code == SL_CANCELLED)
+    if (code == SL_CANCELLED) /* the client is gone */
         return;
     if (code == SL_INTERNAL || code == SL_DOWNLOAD_ERROR)
         log_error("uploads", "cannot store an uploaded file", LOG_ERR(error));
@@ -60,6 +64,8 @@ static void reply_failure(struct http_exchange *x, enum sl_code code, int status
 
 /* ---- names in the store ---- */
 
+/* Returns the name of an upload's file in the store: `suffix` is "" for the received file, ".secret" for the ticket (make_ticket). Data
+ * NULL when out of memory. */
 static struct sl_str received_name(struct sl_arena *arena, struct sl_str key, const char *suffix)
 {
     struct sl_buf name = {0};
@@ -76,6 +82,7 @@ static bool is_key(struct sl_str text)
 
 /* ---- create ---- */
 
+/* Makes a random key or secret. False if the system has no random bytes. */
 static bool make_secret(char hex[KEY_HEX + 1])
 {
     uint8_t bytes[KEY_BYTES];
@@ -85,8 +92,8 @@ static bool make_secret(char hex[KEY_HEX + 1])
     return true;
 }
 
-/* Returns the text by which the secret of an upload's URL is checked later: "<SHA-256 of the secret in hex> <seconds
- * since the epoch when it ends>". */
+/* Returns the ticket of an upload, which is stored to check the secret in the upload's URL later: "<SHA-256 of the secret in hex> <seconds
+ * since the epoch when the URL expires>". Data NULL when out of memory. */
 static struct sl_str make_ticket(struct sl_arena *arena, struct sl_str secret, int64_t ends_s)
 {
     uint8_t digest[SHA256_DIGEST_LENGTH];
@@ -97,7 +104,8 @@ static struct sl_str make_ticket(struct sl_arena *arena, struct sl_str secret, i
     return sl_buf_move_to_arena(&text, arena);
 }
 
-/* Returns the URL to which the client sends the file: below `upload.public_url`, or as the client addressed the service. */
+/* Returns the URL to which the client sends the file. It begins with `upload.public_url`, if configured, else with the scheme and host that
+ * the client used. Data NULL when out of memory. */
 static struct sl_str upload_url(struct http_exchange *x, const char *key, const char *secret)
 {
     const struct config *config = ((const struct service *)x->service)->config;
@@ -114,8 +122,8 @@ static struct sl_str upload_url(struct http_exchange *x, const char *key, const 
     return sl_buf_move_to_arena(&url, &x->arena);
 }
 
-/* POST /v1/uploads:create: begins an upload. The answer has each name in camel and in snake case: clients search for
- * either. */
+/* POST /v1/uploads:create: begins an upload, and answers with its URL and key. The answer has both in camel and in snake case, as
+ * clients search for the one or the other. */
 static void create_upload(struct http_exchange *x)
 {
     static const char *const names[] = {"uploadUrl", "uploadKey", "upload_url", "upload_key"};
@@ -141,8 +149,8 @@ static void create_upload(struct http_exchange *x)
 
 /* ---- the file ---- */
 
-/* Compares the secret in the URL with that of the upload: makes the ticket again, with its own end, and compares both.
- * SL_PERMISSION_DENIED: the secret is wrong or too old; SL_NOT_FOUND: no such upload. */
+/* Checks the secret in the request's URL: makes a ticket from it and the stored ticket's time of expiry, which must equal the stored one.
+ * SL_OK; SL_PERMISSION_DENIED: the secret is wrong, or the URL has expired; SL_NOT_FOUND: there is no such upload; errors of the store. */
 static enum sl_code check_ticket(struct http_exchange *x, struct sl_str key, struct sl_error *error)
 {
     struct sl_buf text = {0};
@@ -172,7 +180,7 @@ static enum sl_code check_ticket(struct http_exchange *x, struct sl_str key, str
     return code;
 }
 
-/* Stores the body under a name of the area. */
+/* Stores the body in the store of debug files, under this name. */
 static enum sl_code store_body(struct sl_bytes body, struct sl_str name, struct sl_error *error)
 {
     struct store_tmp_file file;
@@ -182,7 +190,7 @@ static enum sl_code store_body(struct sl_bytes body, struct sl_str name, struct 
                          : code;
 }
 
-/* PUT <uploadUrl>: stores the file until the upload is completed; once, as the URL is valid for one file. */
+/* PUT <uploadUrl>: stores the file until the request to complete the upload. A second file for the same upload is refused with 403. */
 static void receive_file(struct http_exchange *x)
 {
     struct sl_error error = {.code = SL_OK};
@@ -199,7 +207,7 @@ static void receive_file(struct http_exchange *x)
                : code == SL_NOT_FOUND ? SL_OK
                                       : code;
     }
-    if (code == SL_OK && http_body(x, &body) != SL_OK)
+    if (code == SL_OK && http_body(x, &body) != SL_OK) /* answered by the server, or the client is gone */
         return;
     if (code == SL_OK)
         code = store_body(body, name, &error);
@@ -211,11 +219,13 @@ static void receive_file(struct http_exchange *x)
 
 /* ---- complete ---- */
 
+/* True if the file is a Breakpad symbol file according to the `symbol_upload_type` of the client, which may be absent. */
 static bool is_breakpad(struct sl_str type)
 {
     return !type.size || sl_str_equal_nocase(type, SL_STR("BREAKPAD"));
 }
 
+/* True if the protocol has this `symbol_upload_type`, or if the client sent none. */
 static bool is_known_type(struct sl_str type)
 {
     static const char *const types[] = {"BREAKPAD", "ELF", "PE", "MACHO", "DEBUG_ONLY", "DWP", "DSYM", "PDB"};
@@ -225,9 +235,9 @@ static bool is_known_type(struct sl_str type)
     return !type.size;
 }
 
-/* Stores the file: Breakpad files in the store of Mozilla's symbol server, if there is one, all others in the store of
- * debug files. With the latter, `*status` is set if a failure has a status of its own. `*same`: it was there already. A
- * Breakpad file has its id in itself, so what the client says of it is not compared. */
+/* Stores the file: a Breakpad file in the store of the upload API of Mozilla's symbol server, if that is open, any other file in the store
+ * of debug files. `*same`: it was stored already. `*status` gets the HTTP status of a failure of the store of debug files; else it stays.
+ * The debug id that the client sends for a Breakpad file is ignored: the file itself has it. */
 static enum sl_code take_symbols(struct http_exchange *x, const struct config *config, struct sl_bytes file,
                                  const struct symbol_description *description, bool *same, int *status,
                                  struct sl_error *error)
@@ -241,7 +251,7 @@ static enum sl_code take_symbols(struct http_exchange *x, const struct config *c
     if (is_breakpad(description->type) && store_is_open()) {
         enum sl_code code = uploads_store_breakpad_file(config, file, &x->arena, same, error);
         const char *result = code != SL_OK ? "refused" : *same ? "duplicate" : "new";
-        if (code == SL_OK || code == SL_MALFORMED) {
+        if (code == SL_OK || code == SL_MALFORMED) { /* other errors are none of the file: they have no `result` */
             metric_add(METRIC_STORE_UPLOADS, 1, upload.door, result, NULL);
             metric_add(METRIC_STORE_UPLOAD_BYTES, file.size, upload.door, result, NULL);
         }
@@ -258,18 +268,19 @@ static enum sl_code take_symbols(struct http_exchange *x, const struct config *c
     return code;
 }
 
-/* Removes what was stored between the requests of an upload. */
-static void forget_received(struct http_exchange *x, struct sl_str key)
+/* Removes the received file and the ticket of an upload that has ended. */
+static void remove_received(struct http_exchange *x, struct sl_str key)
 {
     struct sl_error error;
     struct sl_str names[] = {received_name(&x->arena, key, ""), received_name(&x->arena, key, ".secret")};
     for (int i = 0; i < 2; i++)
         if (names[i].data && store_area_delete(debug_files_area(), names[i], &error) != SL_OK)
-            log_warn("uploads", "cannot remove the file of a finished upload; it goes within a day", LOG_ERR(&error));
+            log_warn("uploads", "cannot remove the temporary file of a finished upload; it is removed within a day",
+                     LOG_ERR(&error));
 }
 
-/* POST /v1/uploads/{key}:complete: checks and stores the file that has arrived. A file that is stored or refused is
- * removed; after another failure it stays, so that the client may try again. */
+/* POST /v1/uploads/{key}:complete: moves the received file to the store of symbols, if it is valid. After success or refusal the received
+ * file is removed; after another failure it stays, so that the client may send this request again. */
 static void complete_upload(struct http_exchange *x)
 {
     struct sl_str key = x->captures[0], end = SL_STR(":complete");
@@ -302,7 +313,7 @@ static void complete_upload(struct http_exchange *x)
         config_release((struct config *)(uintptr_t)config);
     }
     if (code == SL_OK || code == SL_MALFORMED)
-        forget_received(x, key);
+        remove_received(x, key);
     if (code == SL_OK)
         reply_pair(x, 200, "result", same ? "DUPLICATE_DATA" : "OK");
     else
@@ -311,8 +322,8 @@ static void complete_upload(struct http_exchange *x)
 
 /* ---- status ---- */
 
-/* GET /v1/symbols/{debug file}/{debug id}:checkStatus. The name may contain slashes: the last one ends it. Searches the
- * store of debug files, then that of Mozilla's symbol server. */
+/* GET /v1/symbols/{debug file}/{debug id}:checkStatus: answers whether symbols with this id are stored: in the store of debug files, or in
+ * that of the upload API of Mozilla's symbol server. The name of the debug file may contain slashes: the last one of the path ends it. */
 static void check_status(struct http_exchange *x)
 {
     struct sl_str text = x->captures[0], end = SL_STR(":checkStatus");
@@ -338,7 +349,7 @@ static void check_status(struct http_exchange *x)
         struct store_meta meta;
         struct sl_buf full = {0};
         sl_buf_cstr(&full, store_prefixes[STORE_REGULAR]);
-        if (count != SIZE_MAX)
+        if (count != SIZE_MAX) /* SIZE_MAX: out of memory */
             sl_buf_str(&full, paths[0]);
         code = full.failed || count == SIZE_MAX ? sl_fail(&error, SL_BUSY, "out of memory")
                                                 : store_stat(sl_buf_view(&full), false, &meta, &error);
@@ -362,14 +373,14 @@ struct form_splitting_job {
     struct form_part parts[2];
 };
 
-/* Pool work: the form may be as large as `store.max_file_size`. */
+/* Pool work: splits the form into `files` and `parts`. Not on the loop, as the form may be as large as `store.max_file_size`. */
 static enum sl_code split_form(void *arg, struct sl_error *error)
 {
     struct form_splitting_job *job = arg;
     return form_split(job->body, job->boundary, job->arena, job->files, job->parts, 2, error);
 }
 
-/* POST /v1/symupload: version 1 of the protocol, one form with the file and its name. */
+/* POST /v1/symupload: version 1 of the protocol: stores the file in the form's part `symbol_file`, whose name is the part `debug_file`. */
 static void receive_form(struct http_exchange *x)
 {
     struct form_splitting_job form = {.arena = &x->arena,
@@ -450,7 +461,7 @@ const struct http_family family_sym_upload = {.routes = sym_upload_routes,
                                               .always_requires_key = true,
                                               .error = reply_server_error};
 
-/* The URL of a file has a secret of its own. */
+/* These routes need no access key, unlike those of family_sym_upload: the URL contains the secret of the upload. */
 static const struct http_route sym_upload_file_routes[] = {
     {.method = "PUT",
      .pattern = "/v1/uploads/{key}",

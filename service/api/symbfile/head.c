@@ -12,8 +12,8 @@
 
 /* ---- answers ---- */
 
-/* Makes the id of a refusal (a UUID, version 4), by which the log line of an answer can be found. Without random bytes it
- * is the same each time, which only makes that harder. */
+/* Makes the random UUID (version 4) of an error answer, by which the log line for the answer can be found. If the system has no random
+ * bytes it is always the same UUID, which only makes the log line harder to find. */
 static void make_uuid(char out[37])
 {
     uint8_t b[16] = {0};
@@ -25,8 +25,8 @@ static void make_uuid(char out[37])
              b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
 
-/* Answers an upload that failed, in the form of the upload service's errors. 503 asks for another attempt in five seconds; Accept-Encoding
- * names the codings that uploads may have. */
+/* Answers a failed request in the error format of this upload protocol; `code` is the protocol's error code, a number as text. With status
+ * 503 the client is asked to retry after five seconds. Accept-Encoding in the answer names the compressions that uploads may have. */
 static void write_failure(struct http_exchange *x, const char *uuid, int status, const char *code, const char *text)
 {
     struct sl_json_writer w = sl_json_writer(&x->body);
@@ -84,7 +84,7 @@ void upload_reply_error(struct http_exchange *x, int status, const char *detail)
 
 /* ---- authorization ---- */
 
-/* True if the key may use the scope; a key without scopes may use any. */
+/* True if the access key may use the scope: it has this scope, or has no list of scopes at all. */
 static bool is_allowed(const struct access_key *key, struct sl_str scope)
 {
     for (size_t i = 0; i < key->scope_count; i++)
@@ -93,8 +93,9 @@ static bool is_allowed(const struct access_key *key, struct sl_str scope)
     return !key->scopes;
 }
 
-/* Finds the scopes of uploads: the one that the request names and its key allows, else the scopes of the key, else the
- * shared one. Scopes count only if the configuration gives uploads the scope of their key. False: `failure` is set. */
+/* Finds the scopes that the request may read and write: the one that the query names, if its key allows that, else all scopes of the key,
+ * else the shared scope "global". It is also "global" unless the configuration keeps uploads in the scopes of their keys
+ * (UPLOADS_OF_SCOPE). `key` NULL: no key is required. False: `failure` is set. */
 static bool find_owner(struct http_exchange *x, const struct access_key *key, struct upload_owner *owner,
                        struct symbfile_failure *failure)
 {
@@ -119,13 +120,14 @@ static bool find_owner(struct http_exchange *x, const struct access_key *key, st
     }
     for (size_t i = 0; i < owner->count; i++) {
         symbfile_scope(scopes[i], owner->scopes[i]);
-        owner->reads_shared = owner->reads_shared && *owner->scopes[i]; /* the shared one, "", is not asked twice */
+        /* the shared scope is "" here: if it is in the list, it is read anyway */
+        owner->reads_shared = owner->reads_shared && *owner->scopes[i];
     }
     return true;
 }
 
-/* Checks the key of an upload and sets the owner of what is stored. Without required keys everyone may upload. False, with the failure set,
- * if not. */
+/* Checks that the request's access key has one of the rights, and sets the key and the scopes of uploads in `owner`. If the configuration
+ * requires no keys, every request may. False: `failure` is set. */
 bool upload_authorize(struct http_exchange *x, const char *const *rights, struct upload_owner *owner,
                       struct symbfile_failure *failure)
 {
@@ -149,7 +151,7 @@ bool upload_authorize(struct http_exchange *x, const char *const *rights, struct
 /* ---- headers ---- */
 
 /* Gets the value of a header, data NULL if it is absent. False if it occurs twice with different values. */
-static bool single(const struct http_exchange *x, const char *name, struct sl_str *value)
+static bool get_single_header(const struct http_exchange *x, const char *name, struct sl_str *value)
 {
     struct sl_str wanted = sl_str(name);
     *value = (struct sl_str){NULL, 0};
@@ -164,7 +166,8 @@ static bool single(const struct http_exchange *x, const char *name, struct sl_st
     return true;
 }
 
-static bool header_invalid(struct symbfile_failure *failure, const char *name)
+/* Sets the failure "Header ... is invalid"; returns false. */
+static bool fail_invalid_header(struct symbfile_failure *failure, const char *name)
 {
     symbfile_fail(failure, 400, "1106", "Header %s is invalid.", name);
     return false;
@@ -180,8 +183,8 @@ static bool read_count(struct sl_str text, uint64_t *value)
 static bool read_file_id(const struct http_exchange *x, struct upload_head *head, struct symbfile_failure *failure)
 {
     struct sl_str text;
-    if (!single(x, "FileID", &text))
-        return header_invalid(failure, "FileID");
+    if (!get_single_header(x, "FileID", &text))
+        return fail_invalid_header(failure, "FileID");
     if (text.data && sl_file_id_parse_any(text, &head->file_key.file_id))
         return true;
     if (text.data)
@@ -191,14 +194,15 @@ static bool read_file_id(const struct http_exchange *x, struct upload_head *head
     return false;
 }
 
-/* Reads number and count of the part; without both headers it is the only one. */
+/* Reads the number of the part (FilePart, from 0) and how many parts the symbfile has (FileParts). Without both headers this is the only
+ * part. False: `failure` is set. */
 static bool read_parts(const struct http_exchange *x, struct upload_head *head, struct symbfile_failure *failure)
 {
     struct sl_str part, parts;
     head->part = 0;
     head->parts = 1;
-    if (!single(x, "FilePart", &part) || !single(x, "FileParts", &parts))
-        return header_invalid(failure, "FilePart");
+    if (!get_single_header(x, "FilePart", &part) || !get_single_header(x, "FileParts", &parts))
+        return fail_invalid_header(failure, "FilePart");
     if (!part.data && !parts.data)
         return true;
     if (!part.data || !read_count(part, &head->part)) {
@@ -216,13 +220,15 @@ static bool read_parts(const struct http_exchange *x, struct upload_head *head, 
     return false;
 }
 
-/* Takes an upload id: it becomes part of a file name, so its characters are limited. */
+/* Takes the id that the client gave its upload of several parts. It becomes part of a file name, so only letters, digits, '_' and '-' are
+ * allowed. False if it is malformed or too long. */
 static bool take_upload_id(struct sl_str text, struct upload_head *head)
 {
     if (text.size < 1 || text.size >= sizeof head->upload_id)
         return false;
     for (size_t i = 0; i < text.size; i++) {
         char c = text.data[i];
+        /* c | 32 is the lower case of a letter */
         if (!((c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_' || c == '-'))
             return false;
     }
@@ -230,7 +236,7 @@ static bool take_upload_id(struct sl_str text, struct upload_head *head)
     return true;
 }
 
-/* Takes a build id in hexadecimal, at least a byte; it is stored in lower case. False if it is malformed or too long. */
+/* Takes a build id in hexadecimal, of at least one byte; stores it in lower case. False if it is malformed or too long. */
 static bool take_build_id(struct sl_str text, struct upload_head *head)
 {
     uint8_t bytes[(SYMBFILE_ID_MAX - 1) / 2];
@@ -250,7 +256,7 @@ static bool take_debug_id(struct sl_str text, struct upload_head *head)
     return true;
 }
 
-/* Takes a text that fits and has no control characters. */
+/* Copies a header's value to `out`, of `size` bytes. False if it is too long or has control characters. */
 static bool take_text(struct sl_str text, char *out, size_t size)
 {
     if (text.size >= size)
@@ -268,7 +274,7 @@ static bool take_go_build_id(struct sl_str text, struct upload_head *head)
     return take_text(text, head->info.go_build_id, sizeof head->info.go_build_id);
 }
 
-/* Takes a number, decimal or with 0x. */
+/* Takes the base address of the executable, a decimal number or hexadecimal with 0x. False if it is malformed. */
 static bool take_base(struct sl_str text, struct upload_head *head)
 {
     char copy[24], *end;
@@ -282,6 +288,7 @@ static bool take_base(struct sl_str text, struct upload_head *head)
     return *end == '\0' && end > copy + (hex ? 2 : 0);
 }
 
+/* Takes the path of the executable. */
 static bool take_code_file(struct sl_str text, struct upload_head *head)
 {
     return take_text(text, head->info.code_file, sizeof head->info.code_file);
@@ -294,7 +301,7 @@ static bool take_arch(struct sl_str text, struct upload_head *head)
 
 static const struct {
     const char *name;
-    bool (*take)(struct sl_str text, struct upload_head *head);
+    bool (*take)(struct sl_str text, struct upload_head *head); /* false: the value is invalid */
 } optional_headers[] = {
     {"UploadID", take_upload_id}, {"BuildID", take_build_id},
     {"DebugID", take_debug_id},   {"GoBuildID", take_go_build_id},
@@ -302,13 +309,13 @@ static const struct {
     {"Arch", take_arch},
 };
 
-/* Checks the header Content-Encoding. Its value is not needed: the decoder recognises the compression itself. False with `failure` (415).
- * */
+/* Checks the header Content-Encoding, but does not keep its value: the decoder of parts recognises the compression by the data. False:
+ * `failure` is set, to status 415 for an unknown encoding. */
 static bool read_encoding(const struct http_exchange *x, struct symbfile_failure *failure)
 {
     struct sl_str coding;
-    if (!single(x, "Content-Encoding", &coding))
-        return header_invalid(failure, "Content-Encoding");
+    if (!get_single_header(x, "Content-Encoding", &coding))
+        return fail_invalid_header(failure, "Content-Encoding");
     if (!coding.data || sl_str_equal_nocase(coding, SL_STR("identity")) ||
         sl_str_equal_nocase(coding, SL_STR("zstd")) || sl_str_equal_nocase(coding, SL_STR("gzip")))
         return true;
@@ -333,8 +340,9 @@ bool upload_read_head(const struct http_exchange *x, struct upload_head *head, s
         return false;
     for (size_t i = 0; i < sizeof optional_headers / sizeof *optional_headers; i++) {
         struct sl_str value;
-        if (!single(x, optional_headers[i].name, &value) || (value.data && !optional_headers[i].take(value, head)))
-            return header_invalid(failure, optional_headers[i].name);
+        if (!get_single_header(x, optional_headers[i].name, &value) ||
+            (value.data && !optional_headers[i].take(value, head)))
+            return fail_invalid_header(failure, optional_headers[i].name);
     }
     return true;
 }

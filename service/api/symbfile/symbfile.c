@@ -16,13 +16,14 @@
 #include "core/metrics.h"
 #include "symbfile/fileid.h"
 
-static size_t uploads; /* uploads in progress; each may hold a message and a string table in memory */
+static size_t uploads; /* uploads in progress: limited, as the decoder of each needs memory. Loop thread */
 
 /* ---- checks before the body ---- */
 static const char *const write_rights[] = {"symbols:write", NULL};
 static const char *const read_rights[] = {"symbols:read", "symbols:write", NULL};
 static const char *const delete_rights[] = {"symbols:delete", NULL};
 
+/* False if no store of symbfiles is configured: `failure` is a 404, as for unknown paths. */
 static bool has_store(struct symbfile_failure *failure)
 {
     char store[512];
@@ -32,8 +33,8 @@ static bool has_store(struct symbfile_failure *failure)
     return false;
 }
 
-/* Checks everything that is known before the body. False: `failure` is set. head->kind is set in any case, for the
- * metrics. */
+/* Checks path, access key and headers of an upload, before its body is received, and stores them in `head`. False: `failure` is set.
+ * head->kind is set in any case, as metrics of failed uploads need it. */
 static bool read_head(struct http_exchange *x, struct upload_head *head, struct symbfile_failure *failure)
 {
     struct upload_owner owner;
@@ -43,6 +44,7 @@ static bool read_head(struct http_exchange *x, struct upload_head *head, struct 
         !upload_read_head(x, head, failure))
         return false;
     head->key_id = owner.key_id;
+    /* uploads go to the first of the scopes that the key allows */
     memcpy(head->file_key.scope, owner.scopes[0], sizeof head->file_key.scope);
     if (x->content_length >= 0 && (uint64_t)x->content_length > current_config()->symbfile.max_part_bytes) {
         symbfile_fail(failure, 413, "1108", "Upload is too large.");
@@ -51,13 +53,14 @@ static bool read_head(struct http_exchange *x, struct upload_head *head, struct 
     return true;
 }
 
+/* Counts a failed upload in the metrics, and answers it. */
 static void symbfile_refuse(struct http_exchange *x, enum symbfile_kind kind, const struct symbfile_failure *failure)
 {
     metric_add(METRIC_SYMBFILE_PARTS, 1, symbfile_kind_names[kind], failure->code, NULL);
     upload_reply_failure(x, failure);
 }
 
-/* Checks an upload before its body is received: the head, and the number of uploads in progress. */
+/* http_route.check: refuses an upload before its body is received if its head is invalid or too many uploads are in progress. */
 static void check_upload(struct http_exchange *x)
 {
     struct symbfile_failure failure = {0};
@@ -71,8 +74,8 @@ static void check_upload(struct http_exchange *x)
         symbfile_refuse(x, head.kind, &failure);
 }
 
-/* Returns the limit of the body, which counts decompressed bytes if the server decompresses it: so the larger of both
- * limits. */
+/* Returns the server's limit for the body of an upload. The server counts decompressed bytes, for which the limit is
+ * max_part_inflated_bytes; max_part_bytes, for a body as it was sent, may be larger. Both are checked exactly while the body is stored. */
 static uint64_t upload_limit(const struct http_exchange *x)
 {
     (void)x;
@@ -84,17 +87,18 @@ static uint64_t upload_limit(const struct http_exchange *x)
 
 /* ---- receiving ---- */
 struct symbfile_upload {
-    const struct config *config; /* held */
+    const struct config *config; /* a reference */
     struct upload_head head;
-    struct symbfile_failure failure;
-    struct symbfile_failure stored; /* failure of storing; reported unless decoding failed too */
-    struct symbfile_part *part;
+    struct symbfile_failure failure;   /* status 0: none; set by the loop thread and the decoding lane */
+    struct symbfile_failure stored;    /* failure of the storing lane; reported unless decoding failed too */
+    struct symbfile_part *part;        /* decoder, which checks the part */
     struct symbfile_part_file arrived; /* set when the part is complete */
-    EVP_MD_CTX *hash;
-    int fd;
+    EVP_MD_CTX *hash;                  /* SHA-256 of the part */
+    int fd;                            /* file of the part, -1: none; its path is `path` */
     char path[600];
-    bool encoded;               /* has a Content-Encoding, which the server decodes: sizes differ from what was sent */
-    uint64_t received, sent_on; /* bytes */
+    bool encoded;      /* has a Content-Encoding, which the server decodes: sizes differ from what was sent */
+    uint64_t received; /* bytes of the part */
+    uint64_t sent_on;  /* of these, bytes whose writeback to the disk was started */
 };
 
 /* Pool work: creates the decoder, the hash and the file that receive the part. `failure` is set if that fails. */
@@ -110,14 +114,14 @@ static void begin_receiving(void *arg)
 
 /* ---- lanes of the body; each uses only its own members of the upload ---- */
 
-/* Writes the next bytes of the part. Starts writeback early, so that the final fsync does not have to wait for the whole
- * file. */
+/* body_consumer.take: writes the next bytes of the part to its file. Starts writeback to the disk after each SEND_ON bytes, so that the
+ * final fsync does not have to wait for the whole file. False: `stored` is set. */
 static bool api_symbfile_store(void *arg, struct sl_bytes bytes)
 {
     enum { SEND_ON = 8 << 20 };
     struct symbfile_upload *u = arg;
     u->received += bytes.size;
-    /* the limit of what is sent; an encoded part is decoded here, and has the limit of decoded bytes (symbfile_part_new) */
+    /* max_part_bytes limits bytes as they were sent, but those of an encoded part come decoded: the decoder limits them */
     if (!u->encoded && u->received > u->config->symbfile.max_part_bytes) {
         symbfile_fail(&u->stored, 413, "1108", "Upload is too large.");
     } else if (!sl_write_all(u->fd, bytes)) {
@@ -132,19 +136,22 @@ static bool api_symbfile_store(void *arg, struct sl_bytes bytes)
     return u->stored.status == 0;
 }
 
+/* body_consumer.take: hashes the next bytes of the part. */
 static bool hash(void *arg, struct sl_bytes bytes)
 {
     struct symbfile_upload *u = arg;
     return EVP_DigestUpdate(u->hash, bytes.data, bytes.size) == 1;
 }
 
+/* body_consumer.take: decodes the next bytes of the part. False: the part is invalid, `failure` is set. */
 static bool decode(void *arg, struct sl_bytes bytes)
 {
     struct symbfile_upload *u = arg;
     return symbfile_part_feed(u->part, bytes, &u->failure);
 }
 
-/* Pool work: checks the end of the part and syncs it, as an acknowledged part must survive a crash. */
+/* Pool work: checks that the part ends as it should, sets `arrived`, and syncs the file, as a part must survive a crash once the client
+ * has been told of success. `failure` is set if that fails. */
 static void symbfile_finish(void *arg)
 {
     struct symbfile_upload *u = arg;
@@ -161,7 +168,8 @@ static void symbfile_finish(void *arg)
         symbfile_fail_with_cause(&u->failure, SL_INTERNAL, strerror(errno));
 }
 
-/* Adds the received part to the set of its executable; `failure` is set if that fails. */
+/* Moves the received part into the store, to the other parts of the same upload; with the last part the upload is published. `failure` is
+ * set if that fails. */
 static void add_arrival(struct symbfile_upload *u)
 {
     struct symbfile_upload_set arrival = {
@@ -177,19 +185,19 @@ static void add_arrival(struct symbfile_upload *u)
     symbfile_add(&arrival, &u->failure);
 }
 
-/* Pool work: frees what received the part. */
+/* Pool work: frees the decoder and the hash of an upload, and removes its temporary file. */
 static void end_receiving(void *arg)
 {
     struct symbfile_upload *u = arg;
     symbfile_part_free(u->part);
     EVP_MD_CTX_free(u->hash);
     if (u->fd >= 0) {
-        unlink(u->path); /* no effect if the part was staged */
+        unlink(u->path); /* no effect after success: the file was renamed (add_arrival) */
         close(u->fd);
     }
 }
 
-/* Runs work on the pool. False if it failed: `failure` is set, by the work itself or for the pool. */
+/* Runs `work` on the pool. False if `failure` is set: by the work itself, or here because the pool could not run it. */
 static bool symbfile_step(struct symbfile_upload *u, enum pool_job job, void (*work)(void *arg))
 {
     struct sl_error error;
@@ -199,7 +207,8 @@ static bool symbfile_step(struct symbfile_upload *u, enum pool_job job, void (*w
     return u->failure.status == 0;
 }
 
-/* Adds the part to its set, under the lock of the executable. False when the client is gone. */
+/* Adds the part to the other parts of its upload, while the executable is locked in the store. Waits for the lock as long as for bytes of
+ * a body. False when the client is gone; else success or, in `failure`, what went wrong. */
 static bool add_to_set(struct symbfile_upload *u)
 {
     struct symbfile_lock lock;
@@ -215,12 +224,12 @@ static bool add_to_set(struct symbfile_upload *u)
     else
         add_arrival(u);
     symbfile_answers_clear();
-    symbfile_unlock(&lock);
+    symbfile_unlock(&lock); /* allowed after failed locking too */
     return true;
 }
 
-/* Receives the part: decodes, hashes and stores it concurrently, then adds it to its set. A failure of decoding is
- * reported rather than one of storing. False when the server has answered or the client is gone. */
+/* Receives the part: decodes, hashes and stores it concurrently, then adds it to the other parts of its upload. If decoding and storing
+ * both fail, the failure of decoding is reported. False when the server has answered or the client is gone; else success, or `failure`. */
 static bool receive(struct http_exchange *x, struct symbfile_upload *u)
 {
     if (!symbfile_step(u, POOL_IO, begin_receiving))
@@ -233,7 +242,7 @@ static bool receive(struct http_exchange *x, struct symbfile_upload *u)
     if (code == SL_CANCELLED)
         return false;
     if (!u->failure.status)
-        u->failure = u->stored;
+        u->failure = u->stored; /* status 0 if storing did not fail either */
     if (!u->failure.status && code == SL_TIMEOUT)
         symbfile_fail(&u->failure, 408, "1110", "Upload timed out.");
     else if (!u->failure.status && code != SL_OK)
@@ -268,7 +277,7 @@ static void log_part(const struct symbfile_upload *u)
         log_debug("symbfile", "an uploaded range longer than 32 bits was truncated", LOG_STR("file_id", id));
 }
 
-/* Receives an upload and answers it. `uploads` counts those in progress, which are limited. */
+/* Receives an upload and answers it. Reads the head again, as check_upload, which ran before, only decides whether to receive the body. */
 static void symbfile_take(struct http_exchange *x, struct symbfile_upload *u)
 {
     struct sl_str coding = http_header(x, "Content-Encoding");
@@ -290,10 +299,10 @@ static void symbfile_take(struct http_exchange *x, struct symbfile_upload *u)
         reply_success(x);
     }
     if ((u->fd >= 0 || u->part || u->hash) && pool_run(POOL_IO, end_receiving, u, NULL) == SL_BUSY)
-        end_receiving(u);
+        end_receiving(u); /* the pool refused it: on the loop then */
 }
 
-/* Receives an upload. The configuration is kept until its end, even if another one is loaded meanwhile. */
+/* Handler of uploads: receives one and answers. It uses the configuration of its begin, even if another one is loaded meanwhile. */
 static void take_upload(struct http_exchange *x)
 {
     struct symbfile_upload *u = SL_ARENA_NEW(&x->arena, struct symbfile_upload);
@@ -310,15 +319,16 @@ static void take_upload(struct http_exchange *x)
 }
 
 /* ---- status ---- */
-struct status_query {
+struct status_query { /* a GET or DELETE */
     struct upload_owner owner;
-    struct symbfile_key file_key;
+    struct symbfile_key file_key; /* the executable, and the scope that is asked */
+    /* answer of the store: the parts of each kind that has some, whether anything is stored, and the description */
     struct symbfile_set sets[SYMBFILE_KINDS];
     bool known[SYMBFILE_KINDS], any;
     struct symbfile_info info;
 };
 
-/* Writes the SHA-256 of the parts' SHA-256s, by which clients compare the set with what they uploaded. */
+/* Writes the SHA-256 of the SHA-256s of the stored parts, one after the other, by which clients check that what they uploaded is stored. */
 static void write_hash(const struct symbfile_set *set, struct sl_json_writer *w)
 {
     uint8_t digest[EVP_MAX_MD_SIZE];
@@ -333,7 +343,7 @@ static void write_hash(const struct symbfile_set *set, struct sl_json_writer *w)
     sl_buf_free(&hex);
 }
 
-/* Writes the state of a set: which parts have arrived, and when it changed. */
+/* Writes the state of the parts of one kind: which have arrived, whether they are complete ("published"), and when that changed. */
 static void write_set(const struct symbfile_set *set, struct sl_json_writer *w)
 {
     char time[32];
@@ -354,7 +364,7 @@ static void write_set(const struct symbfile_set *set, struct sl_json_writer *w)
     sl_json_end_object(w);
 }
 
-/* Answers what is stored for an executable; a kind without a set is null. */
+/* Answers what is stored for an executable; a kind of symbfile of which nothing is stored is null. */
 static void reply_status(struct http_exchange *x, const struct status_query *q)
 {
     char id[SL_FILE_ID_HEX];
@@ -380,7 +390,7 @@ static void reply_status(struct http_exchange *x, const struct status_query *q)
     http_reply_json(x, 200, &json);
 }
 
-/* Checks the key and reads the file id, for GET and DELETE. False: `failure` is set. */
+/* Begins to answer a GET or DELETE: checks the access key and reads the file id in the path. False: `failure` is set. */
 static bool read_status_query(struct http_exchange *x, const char *const *rights, struct status_query *q,
                               struct symbfile_failure *failure)
 {
@@ -401,8 +411,8 @@ static void free_sets(struct status_query *q)
     }
 }
 
-/* Converts an error to a failure: of this service if it is busy or has an internal error, otherwise of the store, which does
- * not respond. */
+/* Sets `failure` for an error of a GET or DELETE: SL_INTERNAL becomes 500, SL_BUSY and SL_CANCELLED 503, other errors 503 because the store
+ * does not respond. SL_OK changes nothing. */
 static void fail_status_query(struct symbfile_failure *failure, enum sl_code code, const struct sl_error *error)
 {
     if (code == SL_BUSY || code == SL_INTERNAL || code == SL_CANCELLED)
@@ -411,7 +421,7 @@ static void fail_status_query(struct symbfile_failure *failure, enum sl_code cod
         symbfile_fail_unreachable(failure, error->message);
 }
 
-/* Finds the state in one scope, or in the shared one if `scope` is NULL. False: no uploads, or `failure`. */
+/* Gets the state of the uploads in one scope, or in the shared one if `scope` is NULL. False: there are none, or `failure` is set. */
 static bool find_status(struct status_query *q, const char *scope, struct symbfile_failure *failure)
 {
     struct sl_error error;
@@ -424,7 +434,7 @@ static bool find_status(struct status_query *q, const char *scope, struct symbfi
     return code == SL_OK && q->any;
 }
 
-/* GET: answers the state of the uploads in the first scope of the key that has some, then in the shared one. */
+/* GET: answers the state of the executable's uploads in the first scope of the key that has some; if none has, in the shared scope. */
 static void answer_status(struct http_exchange *x)
 {
     struct status_query q;
@@ -445,7 +455,8 @@ static void answer_status(struct http_exchange *x)
     free_sets(&q);
 }
 
-/* Deletes the uploads of one scope; sets `*any` if there were some. False when the client is gone. */
+/* Deletes the executable's uploads in one scope; sets `*any` to true if there were some, else leaves it. False when the client is gone;
+ * other errors are in `failure`. */
 static bool delete_sets(struct status_query *q, const char *scope, bool *any, struct symbfile_failure *failure)
 {
     struct symbfile_lock lock;
@@ -458,14 +469,15 @@ static bool delete_sets(struct status_query *q, const char *scope, bool *any, st
     if (code == SL_OK)
         code = symbfile_delete(&q->file_key, &q->any, &error);
     *any |= code == SL_OK && q->any;
-    if (code != SL_NOT_FOUND)
+    if (code != SL_NOT_FOUND) /* nothing to delete in this scope is no failure: another one may have uploads */
         fail_status_query(failure, code, &error);
     symbfile_answers_clear();
-    symbfile_unlock(&lock);
+    symbfile_unlock(&lock); /* allowed after failed locking too */
     return true;
 }
 
-/* Answers 403 if only the shared scope has uploads, which a key with scopes may not delete. */
+/* Sets the failure for a DELETE that has found nothing to delete: 403 if the shared scope has uploads, which a key with scopes may read but
+ * not delete, else 404. */
 static void refuse_delete(struct status_query *q, struct symbfile_failure *failure)
 {
     if (q->owner.reads_shared && find_status(q, NULL, failure))
@@ -475,7 +487,7 @@ static void refuse_delete(struct status_query *q, struct symbfile_failure *failu
     free_sets(q);
 }
 
-/* DELETE: removes the uploads in all scopes of the key. */
+/* DELETE: removes the executable's uploads in all scopes of the key. */
 static void delete_upload(struct http_exchange *x)
 {
     struct status_query q;
@@ -503,14 +515,14 @@ static void answer_unknown(struct http_exchange *x)
 
 /* ---- the family ---- */
 
-/* Collectors send uploads by POST or PUT. */
+/* A route that receives uploads; clients send them by POST or PUT. */
 #define UPLOAD(method_, pattern_)                                                                                      \
     {                                                                                                                  \
         .method = (method_), .pattern = (pattern_), .handler = take_upload, .takes_work = true, .check = check_upload, \
         .body_limit = upload_limit                                                                                     \
     }
 
-/* The handlers check keys, as their errors have a code for each case. */
+/* Without `rights`: the handlers check access keys themselves, as this protocol has an error code for each way a key can be wrong. */
 static const struct http_route routes[] = {
     UPLOAD("POST", "/api/symbols-ranges"),
     UPLOAD("PUT", "/api/symbols-ranges"),

@@ -5,12 +5,12 @@
 #include "conversion/conversion.h"
 #include "symbfile_store/symbfile_store.h"
 
-/* The owner of a request's uploads, in the arena of its exchange. */
+/* The access key and the scopes to which a request's uploads belong; in the arena of its exchange. */
 struct upload_owner {
     struct sl_str key_id;           /* of the access key; empty = no key is required */
-    char (*scopes)[SYMBFILE_SCOPE]; /* scopes that it may write to; parts go to the first */
-    size_t count;
-    bool reads_shared; /* may also read the shared scope */
+    char (*scopes)[SYMBFILE_SCOPE]; /* scopes that the request may read and write; uploads go to the first */
+    size_t count;                   /* of `scopes`; at least 1 */
+    bool reads_shared;              /* the shared scope, which is not among `scopes`, may be read too */
 };
 
 struct upload_head { /* head of a request that stores a part */
@@ -22,12 +22,12 @@ struct upload_head { /* head of a request that stores a part */
     struct sl_str key_id; /* of the access key; empty = no key is required */
 };
 
-/* ---- head.c: pure checks of the request's head. False: `failure` ---- */
+/* ---- head.c: pure checks of the request's head. False: `failure` is set ---- */
 bool upload_authorize(struct http_exchange *x, const char *const *rights, struct upload_owner *owner,
                       struct symbfile_failure *failure);
 bool upload_read_head(const struct http_exchange *x, struct upload_head *head, struct symbfile_failure *failure);
 
-/* Answers with the failure and logs it under a fresh id. */
+/* Answers with the failure, and logs it with a new UUID, which the answer contains too. */
 void upload_reply_failure(struct http_exchange *x, const struct symbfile_failure *failure);
-/* Replies to errors of the server itself, which are not logged here: http_family.error. */
+/* http_family.error: fills in the body of an error of the HTTP server in the format of this protocol. Logs nothing. */
 void upload_reply_error(struct http_exchange *x, int status, const char *detail);
