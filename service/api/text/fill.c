@@ -8,8 +8,8 @@
 
 enum { MAX_LINES = 200000, MAX_FRAMES = 50000 };
 
-/* An index that no module has. A frame with it stays without a module in native_prepare, which searches one by the
- * address for frames with NATIVE_NO_MODULE. */
+/* Marks frames for which native_prepare must not search a module by the address, as it does for those with NATIVE_NO_MODULE: an index that
+ * no module has. */
 #define NO_SUCH_MODULE (NATIVE_NO_MODULE - 1)
 
 /* ---- pieces and stacks ---- */
@@ -18,18 +18,18 @@ struct text_filling {
     struct text_work *work;
     struct sl_arena *arena;
     const char *line;  /* the current line */
-    const char *plain; /* the first line since the last frame that belongs to no stack; NULL: there is none */
-    bool is_apart;     /* a line since the last frame ends its stack */
+    const char *plain; /* the first line since the last frame that does not belong to a stack; NULL: there is none */
+    bool is_apart;     /* since the last frame there was a line that ends its stack */
 };
 
-/* Notes that something stands between the last frame and the next one: the next one is not its caller. */
+/* Marks the last frame as one whose caller is not the next frame, as something stands between the two. */
 static void set_apart(const struct text_filling *f)
 {
     if (f->work->item_count)
         f->work->items[f->work->item_count - 1].is_apart = true;
 }
 
-/* True for lines that say what happened, even if others follow before the frames. */
+/* True for lines that say what happened, such as "ERROR: ...": titles of the stack below, even if other lines follow before the frames. */
 static bool is_headline(struct sl_str line)
 {
     static const struct sl_str words[] = {SL_STR("ERROR: "), SL_STR("received signal "),
@@ -41,7 +41,8 @@ static bool is_headline(struct sl_str line)
            sl_str_starts(line, SL_STR("Thread "));
 }
 
-/* A line that stands between the frames of a stack and does not end it: "... 3 more", "at Array.map (<anonymous>)". */
+/* True for a line without a frame that may stand among the frames of a stack and does not end it: "... 3 more",
+ * "at Array.map (<anonymous>)". */
 static bool is_inside(struct sl_str line)
 {
     struct sl_str trimmed = sl_str_trimmed(line);
@@ -51,10 +52,11 @@ static bool is_inside(struct sl_str line)
     return call || sl_str_starts(trimmed, SL_STR("... ")) || sl_str_starts(trimmed, SL_STR("#"));
 }
 
-/* Notes a line without frames. A line that belongs to a stack extends the last one; the first other line ends that stack
- * and is where the search for the title of the next one begins. Further lines up to the next frame change nothing. */
+/* Handles a line without frames. If it may stand among frames (is_inside), it extends the last stack. The first line that may not ends the
+ * last stack; the title of the next stack is searched from there on. Further lines up to the next frame change nothing. */
 static void note_plain_line(struct text_filling *f, struct sl_str line)
 {
+    /* with is_apart the stack has ended already, so the line is treated like an empty one */
     struct sl_str trimmed = f->is_apart ? (struct sl_str){NULL, 0} : sl_str_trimmed(line);
     if (!trimmed.size || sl_text_is_in_report(f->work->reader))
         return;
@@ -67,18 +69,19 @@ static void note_plain_line(struct text_filling *f, struct sl_str line)
     f->is_apart = !inside;
 }
 
-/* Returns the title of a stack: of the lines in front of it the last one that says what happened, else the last one. */
+/* Returns the title of a stack, from the lines between `begin` and its first frame at `end`: the last line that says what happened
+ * (is_headline), or else the last line that is not empty. Empty if there is none. */
 static struct sl_str find_title(const char *begin, const char *end)
 {
     struct sl_str rest = {begin, begin ? (size_t)(end - begin) : 0}, line, title = {NULL, 0};
-    bool is_fixed = false;
+    bool has_headline = false;
     while (rest.size && sl_str_next_line(&rest, &line)) {
         struct sl_str trimmed = sl_str_trimmed(line);
         bool headline = trimmed.size && is_headline(trimmed);
-        if (!trimmed.size || (is_fixed && !headline) || is_inside(trimmed))
+        if (!trimmed.size || (has_headline && !headline) || is_inside(trimmed))
             continue;
         title = trimmed;
-        is_fixed = headline;
+        has_headline = headline;
     }
     return title;
 }
@@ -88,9 +91,9 @@ static bool is_frame(const struct sl_text_piece *piece)
     return piece->kind == SL_TEXT_NATIVE || piece->kind == SL_TEXT_SCRIPT || piece->kind == SL_TEXT_JAVA;
 }
 
-/* Begins a stack if the frame does not continue the last one: if it is the first one of a native stack, is of another
- * kind, or comes after a line that ends the stack. False when out of memory. */
-static bool continue_stack(struct text_filling *f, const struct sl_text_piece *piece)
+/* Begins a stack if the frame cannot belong to the last one: it is the first frame of a native stack, is of another kind (native, script,
+ * JVM) than the last stack, or there was a line that ended that. False when out of memory. */
+static bool begin_stack_if_needed(struct text_filling *f, const struct sl_text_piece *piece)
 {
     struct text_work *work = f->work;
     const struct text_stack *last = work->stack_count ? &work->stacks[work->stack_count - 1] : NULL;
@@ -104,11 +107,12 @@ static bool continue_stack(struct text_filling *f, const struct sl_text_piece *p
     return true;
 }
 
-/* Stores a piece, `source` in the text; a frame also counts for its stack. False when out of memory. */
+/* Stores a piece of the text that is a frame or replaces markup; a frame also becomes the last one of its stack. `source` is the piece as
+ * it stands in the text. False when out of memory. */
 static bool add_item(struct text_filling *f, const struct sl_text_piece *piece, struct sl_str source)
 {
     struct text_work *work = f->work;
-    if (is_frame(piece) && !continue_stack(f, piece))
+    if (is_frame(piece) && !begin_stack_if_needed(f, piece))
         return false;
     if (!sl_grow_in_arena(f->arena, &work->items, &work->item_capacity, work->item_count + 1, sizeof *work->items))
         return false;
@@ -126,24 +130,26 @@ static bool add_item(struct text_filling *f, const struct sl_text_piece *piece, 
     return true;
 }
 
-/* True if the frame's position is not that of a call of the frame before, but of `eval`, whose code called that one. */
+/* True for "at eval (eval at f (c.js:1:23), ...": the position is where f called `eval`, not where it called the function of the frame
+ * before, which the code inside `eval` called. */
 static bool is_of_eval(const struct sl_text_piece *piece)
 {
     return piece->kind == SL_TEXT_SCRIPT && piece->js.of_eval;
 }
 
-/* True if the piece is stored: a frame that the request wants, or a text that replaces markup. Other pieces are only copied. A command's
- * text needs no items for the JVM: its trace reads all lines (write.c). */
+/* True if the piece is stored: text that replaces markup, or a frame of a format that the request wants. Other pieces are only copied. Of a
+ * command's text, frames of scripts and the JVM are copied if the command has no files for them. If the answer is text, those of the JVM
+ * are copied here too: they are rewritten line by line when the text is written (local_text.trace). */
 static bool is_wanted(const struct text_work *work, const struct sl_text_piece *piece)
 {
     const struct local_text *local = work->local;
-    bool other = local && ((piece->kind == SL_TEXT_SCRIPT && !local->files) ||
-                           (piece->kind == SL_TEXT_JAVA && (work->wants_text || !local->files)));
+    bool is_copied = local && ((piece->kind == SL_TEXT_SCRIPT && !local->files) ||
+                               (piece->kind == SL_TEXT_JAVA && (work->wants_text || !local->files)));
     return piece->kind == SL_TEXT_MADE ||
-           (piece->kind != SL_TEXT_COPY && !other && (work->only == SL_TEXT_PLAIN || work->only == piece->format));
+           (piece->kind != SL_TEXT_COPY && !is_copied && (work->only == SL_TEXT_PLAIN || work->only == piece->format));
 }
 
-/* Stores the pieces of a line that are not only copied. False when out of memory. */
+/* Splits a line into pieces and stores those that are not only copied (is_wanted). False when out of memory. */
 static bool read_line(struct text_filling *f, struct sl_str line)
 {
     struct sl_text_piece piece;
@@ -166,7 +172,8 @@ static bool read_line(struct text_filling *f, struct sl_str line)
     return !f->work->reader->out_of_memory;
 }
 
-/* Splits the text. Lines and frames beyond the limits are copied; a command sends long texts in parts, which need no limit. */
+/* Splits the text into pieces and stores those that are not only copied. Lines beyond MAX_LINES and frames beyond MAX_FRAMES are copied. A
+ * command's text has no limits, as commands pass a long text in several parts. False when out of memory. */
 static bool read_pieces(struct text_work *work, struct sl_arena *arena)
 {
     struct text_filling f = {.work = work, .arena = arena};
@@ -200,8 +207,8 @@ static enum object_type type_of(struct sl_str name)
     return OBJECT_ELF;
 }
 
-/* Sets the ids of a module from hex digits: the build id of an ELF file, or the debug id of a Mach-O or PE file. The module stays without
- * ids if they are none. False when out of memory. */
+/* Sets the ids of a module from hex digits: the debug id of a Mach-O or PE file, the build id of any other, whose debug id is made from its
+ * first 64 bytes. The module stays without ids if `hex` is empty or invalid. False when out of memory. */
 static bool set_ids(struct object_id *id, struct sl_str hex, struct sl_arena *arena)
 {
     uint8_t bytes[64];
@@ -224,22 +231,22 @@ static bool set_ids(struct object_id *id, struct sl_str hex, struct sl_arena *ar
     return id->code_id.data != NULL;
 }
 
-struct module_filling {
+struct module_filling { /* the values of the maps are an index + 1, or SIZE_MAX if the key is ambiguous */
     struct text_work *work;
-    struct sl_map by_id, by_name; /* native modules of the part `modules`: index + 1; SIZE_MAX: ambiguous */
-    struct sl_map ids_by_name;    /* the text's modules with id, in the same way */
+    struct sl_map by_id, by_name; /* modules of the part `modules`, by code id and file name: index in native.modules */
+    struct sl_map ids_by_name;    /* modules of the text that have an id, by file name: index in reader->modules */
 };
 
-/* Adds the index under a key, if that is not empty. If the key has an index already, the new one replaces it with
- * `newest`, else the key becomes ambiguous. False when out of memory. */
-static bool add_key(struct sl_map *map, struct sl_str key, size_t index, bool newest)
+/* Adds the index of a module under a key, unless the key is empty. If the key has an index already, the new one replaces it if `replace`,
+ * else the key becomes ambiguous. False when out of memory. */
+static bool add_key(struct sl_map *map, struct sl_str key, size_t index, bool replace)
 {
     bool made;
     void **slot = key.size ? sl_map_find_or_add(map, key, &made) : NULL;
     if (!key.size)
         return true;
     if (slot)
-        *slot = (void *)(uintptr_t)(made || newest ? index + 1 : SIZE_MAX);
+        *slot = (void *)(uintptr_t)(made || replace ? index + 1 : SIZE_MAX);
     return slot != NULL;
 }
 
@@ -250,9 +257,9 @@ static size_t find_key(const struct sl_map *map, struct sl_str key)
     return index && index != SIZE_MAX ? index - 1 : SIZE_MAX;
 }
 
-/* Indexes the modules that were sent by code id and file name, and those of the text that have an id by file name. A
- * module that the text lists again with the same id does not make its name ambiguous. False when out of memory. */
-static bool index_sent(struct module_filling *m)
+/* Indexes the modules of the part `modules` by code id and by file name, and those modules of the text that have an id by file name. Two
+ * modules of the text with the same name and the same id do not make the name ambiguous. False when out of memory. */
+static bool index_modules(struct module_filling *m)
 {
     struct native_request *native = &m->work->native;
     for (size_t i = 0; i < m->work->sent_count; i++) {
@@ -272,16 +279,17 @@ static bool index_sent(struct module_filling *m)
     return true;
 }
 
-/* Returns the module that has the id of a module of the text: itself, or the only module of this name with an id in the text. */
+/* Returns the module from which a module of the text takes its id: itself if it has one, else the only module with that file name that has
+ * an id in the text, if there is one, else itself. */
 static const struct sl_text_module *module_with_id(const struct module_filling *m, const struct sl_text_module *module)
 {
     size_t same = module->id.size ? SIZE_MAX : find_key(&m->ids_by_name, sl_crash_file_name(module->name));
     return same == SIZE_MAX ? module : &m->work->reader->modules[same];
 }
 
-/* Makes the native module of a module of the text, with the id of `with_id` (see module_with_id). Without one, the id is
- * searched by name: first where that needs no disk, later, for the list `unknown`, in text_guess_ids. False when out of
- * memory. */
+/* Adds module number `index` of the text to the modules to look up, with the id of the module `with_id` (see module_with_id). If that has
+ * none, the command is asked for the id, by name; if that does not know it, the module goes to the list `unknown`, whose ids
+ * text_guess_ids searches later. False when out of memory. */
 static bool add_module(struct module_filling *m, size_t index, const struct sl_text_module *with_id)
 {
     static const struct native_upload no_upload;
@@ -304,7 +312,8 @@ static bool add_module(struct module_filling *m, size_t index, const struct sl_t
     return good;
 }
 
-/* Finds the native module of a module of the text, or makes one. False when out of memory. */
+/* Sets module_of for module number `index` of the text: to the module of the part `modules` with the same code id or, without an id in the
+ * text, with the same file name; if there is none, to a new module. False when out of memory. */
 static bool fill_module(struct module_filling *m, size_t index)
 {
     const struct sl_text_module *module = &m->work->reader->modules[index];
@@ -322,11 +331,12 @@ static bool fill_module(struct module_filling *m, size_t index)
     return true;
 }
 
-/* Adds the addresses of modules that were sent to the mappings of the text. */
+/* Tells the reader of the text at which addresses the modules of the part `modules` were loaded, so that it finds them for absolute
+ * addresses of frames. False when out of memory. */
 static bool map_sent(struct text_work *work)
 {
     struct native_request *native = &work->native;
-    /* native_prepare sorts again, once the modules of the text are added; here it fills in sizes that were not sent */
+    /* Sorting fills in sizes that were not sent. native_prepare sorts again, when the modules of the text are added. */
     work->sent_count = native->module_count;
     work->first_mapped = work->reader->module_count;
     if (!native_sort_modules(native))
@@ -339,7 +349,7 @@ static bool map_sent(struct text_work *work)
     return true;
 }
 
-/* Makes the list of native modules: those that were sent, then those of the text. */
+/* Makes the list of modules to look up: those of the part `modules`, then those of the text. False when out of memory. */
 static bool fill_modules(struct text_work *work)
 {
     struct module_filling m = {.work = work};
@@ -355,10 +365,11 @@ static bool fill_modules(struct text_work *work)
     if (native->module_count)
         memcpy(all, native->modules, native->module_count * sizeof *all);
     native->modules = all;
-    bool good = index_sent(&m);
+    bool good = index_modules(&m);
     for (size_t i = 0; good && i < work->first_mapped; i++)
         good = fill_module(&m, i);
-    for (size_t i = work->first_mapped; i < work->reader->module_count; i++) /* those that map_sent has added */
+    /* the modules that map_sent has added to the reader: one for each of the part `modules`, in the same order */
+    for (size_t i = work->first_mapped; i < work->reader->module_count; i++)
         work->module_of[i] = (uint32_t)(i - work->first_mapped);
     sl_map_free(&m.by_id);
     sl_map_free(&m.by_name);
@@ -368,7 +379,8 @@ static bool fill_modules(struct text_work *work)
 
 /* ---- frames of native code ---- */
 
-/* Makes a frame that has its names in the text, which are answered as they are. False when out of memory. */
+/* Makes the frame to look up from one that has function, file and line in the text already: with NO_SUCH_MODULE it is not looked up, and
+ * the answer has the names of the text. False when out of memory. */
 static bool fill_named_frame(const struct text_work *work, const struct sl_text_frame *text, struct native_frame *frame)
 {
     struct sl_str *texts = SL_ARENA_ARRAY(work->native.arena, struct sl_str, 3);
@@ -376,7 +388,7 @@ static bool fill_named_frame(const struct text_work *work, const struct sl_text_
     frame->texts = texts;
     if (!texts)
         return false;
-    frame->has_text = 1 << SENT_FUNCTION;
+    frame->has_text = 1 << SENT_FUNCTION; /* `texts` has those of the bits that are set, lowest bit first */
     texts[0] = text->symbol;
     if (!text->path.size)
         return true;
@@ -388,9 +400,9 @@ static bool fill_named_frame(const struct text_work *work, const struct sl_text_
     return true;
 }
 
-/* Makes the frame for native_run. With a module the address is relative to it, and that of a return address is moved into
- * the call here (`is_exact`); without one it stays absolute, and native_run moves it (`adjust`). An address after a
- * symbol is known only when the symbol was found: text_locate sets it then. False when out of memory. */
+/* Makes the frame that native_run looks up. If the module is known, the address is relative to it, and 1 is subtracted from a return
+ * address here, so that it lies in the call (`is_exact`: native_run must not do so too). Else it stays absolute, and native_run subtracts
+ * (`adjust`). A frame given as symbol and offset gets its address in text_locate, when the symbol is found. False when out of memory. */
 static bool fill_frame(struct text_work *work, struct sl_text_frame *text, struct native_frame *frame)
 {
     if (text->is_named)
@@ -399,7 +411,7 @@ static bool fill_frame(struct text_work *work, struct sl_text_frame *text, struc
     work->native.wants_columns |= text->format == SL_TEXT_MARKUP;
     bool has_module = text->base != SL_TEXT_ABSOLUTE && text->module != SL_TEXT_NO_MODULE;
     uint32_t module = has_module ? work->module_of[text->module] : NATIVE_NO_MODULE;
-    bool of_symbol = text->base == SL_TEXT_OF_SYMBOL; /* text_locate() sets the address */
+    bool of_symbol = text->base == SL_TEXT_OF_SYMBOL; /* given as symbol and offset */
     *frame = (struct native_frame){
         .address =
             of_symbol ? text->absolute : text->address - (has_module && text->is_return && text->address ? 1 : 0),
@@ -416,19 +428,19 @@ static bool fill_frame(struct text_work *work, struct sl_text_frame *text, struc
     struct sl_str *symbol = SL_ARENA_NEW(work->native.arena, struct sl_str);
     if (symbol)
         *symbol = text->symbol;
-    frame->texts = symbol; /* shown if nothing is found */
+    frame->texts = symbol; /* the answer shows the symbol of the text if none is found */
     frame->has_text = 1 << SENT_FUNCTION;
     return symbol != NULL;
 }
 
-/* Makes a trace of each native stack. Stacks of scripts and of the JVM get the index that their trace has in the request
- * to their API. False when out of memory. */
+/* Makes a trace for native_run of each native stack, and prepares that request. Of stacks of scripts and of the JVM it only sets `trace`,
+ * the index that the stack's trace will have in the request to the API for scripts or the JVM. False when out of memory. */
 static bool fill_traces(struct text_work *work)
 {
     struct native_request *native = &work->native;
     struct native_frame *frames = SL_ARENA_ARRAY(native->arena, struct native_frame, work->item_count + 1);
     native->traces = SL_ARENA_ARRAY(native->arena, struct native_trace, work->stack_count + 1);
-    uint32_t others[2] = {0, 0};
+    uint32_t others[2] = {0, 0}; /* traces of scripts and of the JVM so far */
     if (!frames || !native->traces)
         return false;
     native->trace_count = native->frame_count = 0;
@@ -452,7 +464,8 @@ static bool fill_traces(struct text_work *work)
     }
     if (!native_prepare(native))
         return false;
-    for (size_t i = 0; i < native->frame_count; i++) /* native_prepare is done: from now on they are absolute */
+    /* NO_SUCH_MODULE was for native_prepare only: other code does not know it */
+    for (size_t i = 0; i < native->frame_count; i++)
         if (frames[i].module == NO_SUCH_MODULE)
             frames[i].module = NATIVE_NO_MODULE;
     return true;
@@ -462,7 +475,8 @@ static bool fill_traces(struct text_work *work)
 
 enum text_module_list { LIST_NATIVE, LIST_JS, LIST_JVM, MODULE_LISTS };
 
-/* Returns the list to which an element of the part `modules` belongs, by its type. */
+/* Returns the list to which an element of the part `modules` belongs, by its member "type". Any type but "sourcemap", "proguard" and
+ * "source" is one of native code; so is an element that is no object, which is refused later. */
 static enum text_module_list list_of(struct sl_json element)
 {
     enum text_module_list list = LIST_NATIVE;
@@ -483,8 +497,8 @@ static enum text_module_list list_of(struct sl_json element)
     return list;
 }
 
-/* Splits the part `modules` into three JSON arrays: debug files, source maps, mappings of the JVM. An array without
- * elements stays empty. False if the part is no array. */
+/* Splits the JSON array in the part `modules` into three JSON arrays: modules of native code, source maps, and mappings and sources of the
+ * JVM. An array without elements stays an empty text. False if the part is not one valid array. */
 static bool sort_modules(struct sl_str part, struct sl_arena *arena, struct sl_buf lists[MODULE_LISTS])
 {
     struct sl_json j = sl_json(part, arena, false);
@@ -505,8 +519,8 @@ static bool sort_modules(struct sl_str part, struct sl_arena *arena, struct sl_b
     return sl_json_end(&j);
 }
 
-/* Reads modules, sources and options: makes a body of POST /symbolicate of them, without stacks, and reads that. An
- * answer as text has no source lines; stacks in texts begin with the callee. */
+/* Reads the parts for native code (modules, sources, options, scraping): joins them to a body of POST /symbolicate without stacks, and lets
+ * native_read read that. The part `source` is for scripts only (requests.c). False: `failure` is set, also when out of memory. */
 static bool read_parts(struct job *job, struct text_work *work, struct json_failure *failure)
 {
     struct sl_buf lists[MODULE_LISTS] = {{0}, {0}, {0}}, body = {0};
@@ -529,10 +543,10 @@ static bool read_parts(struct job *job, struct text_work *work, struct json_fail
     good = good && json.data && native_read(&work->native, json, job->config, failure);
     if (!good)
         return false;
-    if (work->wants_text)
+    if (work->wants_text) /* the text has no place for source lines */
         work->native.options.apply_source_context = SL_BOOL_FALSE;
-    work->native.options.caller_first = false;
-    *failure = json_no_memory;
+    work->native.options.caller_first = false; /* stacks in texts begin with the callee */
+    *failure = json_no_memory;                 /* the only failure from here on */
     work->native.files = work->files.items;
     work->native.file_count = work->files.count;
     return native_add_configured(&work->native, job->config);
@@ -542,6 +556,6 @@ bool text_fill(struct job *job, struct text_work *work, struct json_failure *fai
 {
     if (!read_parts(job, work, failure))
         return false;
-    *failure = json_no_memory;
+    *failure = json_no_memory; /* the only failure from here on */
     return read_pieces(work, &job->arena) && fill_modules(work) && fill_traces(work);
 }

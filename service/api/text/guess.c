@@ -1,6 +1,6 @@
-/* Ids of modules of which the text has only the path or name. A wrong id would lead to wrong names: so of several modules
- * with the same name the one is chosen whose path has the most directories in common with that in the text. If several
- * have equally many, the module is not looked up, unless the request asks for the newest. */
+/* Finds ids for modules of which the text has only the path or name: those of a file with the same name. Of several files it takes the one
+ * whose path has the most last directories in common with the path in the text. If several have equally many but different ids, the module
+ * is not looked up, as a wrong id leads to wrong names of functions, unless the request asks for the newest file. */
 #include "api/text/work.h"
 
 #include "core/loop.h"
@@ -15,15 +15,16 @@ bool text_find_id(const struct text_work *work, struct sl_str name, struct objec
     return local && local->find_id && local->find_id(local->find_id_arg, name, id);
 }
 
-/* A module of which the text has only the name, and what files have that name. */
+/* A module of which the text has only the path or name, and files with that name. */
 struct text_guessed {
     const struct text_unknown *unknown;
-    struct object_id sent, stored; /* ids of a file that came with the request, and of a scanned or uploaded one */
-    bool is_sent;      /* `sent` is set: it is the only file of the request with this name, or the newest is wanted */
-    size_t sent_parts; /* as scan_module_query.parts */
+    struct object_id sent;   /* ids of the best file that came with the request; valid if `is_sent` */
+    struct object_id stored; /* ids of the best scanned or uploaded file */
+    bool is_sent;            /* set if one id matches best, or the newest is wanted */
+    size_t sent_parts;       /* how many last components of its path are those of the path in the text */
 };
 
-/* Looks for the module among the files that came with the request. */
+/* Looks for the module among the files that came with the request: sets `is_sent`, `sent` and `sent_parts`. */
 static void find_sent(const struct text_work *work, struct text_guessed *guessed)
 {
     const struct supplied_objects *files = work->native.own;
@@ -41,14 +42,16 @@ static bool have_same_ids(const struct object_id *a, const struct object_id *b)
     return a->has_debug_id && b->has_debug_id && sl_debug_id_equal(&a->debug_id, &b->debug_id);
 }
 
-/* Chooses between the files of the request and those that are stored, which count alike: the path decides. If both match equally well and
- * have different ids, nothing is chosen, unless the newest is wanted, which is the one that was sent. */
+/* Chooses between the best file of the request and the best scanned or uploaded file: the one whose path has more components in common with
+ * the path in the text. If both have equally many and the request wants the newest, it is the request's file; otherwise both must have the
+ * same ids. Sets `id` to the ids of the chosen file; false if none is chosen. */
 static bool choose_id(const struct text_work *work, const struct text_guessed *guessed,
                       const struct scan_module_query *stored, struct object_id *id)
 {
     bool is_tie = guessed->sent_parts == stored->parts;
     bool takes_sent = guessed->sent_parts > stored->parts || (is_tie && work->guess == GUESS_NEWEST);
     bool agree = !is_tie || (guessed->is_sent && have_same_ids(&guessed->sent, &guessed->stored));
+    /* `is_known`: all stored files were compared in time; without that a better one may exist */
     if (!stored->is_known || !(takes_sent ? guessed->is_sent : stored->found && agree))
         return false;
     *id = takes_sent ? guessed->sent : guessed->stored;
@@ -57,13 +60,14 @@ static bool choose_id(const struct text_work *work, const struct text_guessed *g
 
 struct upload_search {
     struct scan_module_query *queries;
-    size_t count, next;
+    size_t count, next; /* `next`: index of the first query that no fiber has taken */
     bool newest;
-    uint64_t end_ns;
+    uint64_t end_ns; /* by clock_mono_ns */
     struct sl_arena *arena;
 };
 
-/* Finds the uploaded files of the next queries; several fibers do. Of uploads only the base name is known. */
+/* A worker fiber, one of several: takes queries one by one, and adds to each the uploaded files with the module's name. The uploads' paths
+ * are not known, only their base names. */
 static void find_uploads(void *arg)
 {
     struct upload_search *s = arg;
@@ -84,7 +88,8 @@ static void find_uploads(void *arg)
     }
 }
 
-/* Finds ids among uploads and scanned files together, in the time that /metadata may take. */
+/* Finds the ids of the queries' modules among uploads and scanned files together. It has as much time as a search of GET /metadata
+ * (scan.metadata_time_ns): the scan gets what the search of uploads leaves. */
 static enum sl_code find_modules(const struct job *job, const struct text_work *work, struct scan_module_query *queries,
                                  size_t count, struct sl_error *error)
 {
@@ -115,7 +120,7 @@ enum sl_code text_guess_ids(const struct job *job, struct text_work *work, struc
     enum sl_code code = native_read_files(&work->native, error);
     if (code != SL_OK)
         return code;
-    /* files of the request win over scanned directories; modules without frames are not looked up */
+    /* only modules with frames are looked up: the others need no id */
     for (size_t i = 0; i < work->unknown_count; i++) {
         if (!work->native.modules[work->unknown[i].module].referenced)
             continue;

@@ -6,12 +6,14 @@
  *      "js": {...}, "jvm": {...},                  the answers of POST /symbolicate-js and -jvm, if the text has such frames
  *      "text": "..."}
  *
- * Modules whose id was found by their name have "guess": true. A stack's `index` is that of its trace in the answer of its `kind`.
- * Each stack also has `lines`, the stack as it stands in the text: lines without frame as texts, frames as their number in the trace. */
+ * Modules whose id was found by their name have "guess": true. A stack's `index` is that of its trace: in "stacktraces" for kind "native",
+ * in those of "js" or "jvm" for the other kinds. Each stack also has `lines`, the stack as it stands in the text: an array of a number for
+ * each frame, its index in the trace, and of a string for each line without a frame. */
 #include "api/text/work.h"
 
-enum { MAX_NOTES = 4096 }; /* bytes of lines in one place */
+enum { MAX_NOTES = 4096 }; /* bytes of lines without a frame, between two frames */
 
+/* Returns the value of "kind" for a stack. */
 static const char *kind_of(const struct text_work *work, const struct text_stack *stack)
 {
     switch (work->items[stack->first].piece.kind) {
@@ -21,8 +23,8 @@ static const char *kind_of(const struct text_work *work, const struct text_stack
     }
 }
 
-/* Writes the lines around frames, except the title; none if they have more than MAX_NOTES bytes, so that an answer
- * does not repeat a long log. */
+/* Writes the lines of the text from `begin` (NULL: none) to `end`, which have no frame, as strings, except empty ones and the title. Writes
+ * none if they have MAX_NOTES bytes or more, so that an answer does not repeat a long log. */
 static void put_notes(const char *begin, const char *end, struct sl_str title, struct sl_json_writer *w)
 {
     struct sl_str text = {begin, begin && end > begin ? (size_t)(end - begin) : 0}, line;
@@ -33,8 +35,8 @@ static void put_notes(const char *begin, const char *end, struct sl_str title, s
     }
 }
 
-/* Writes the member "lines": numbers of frames, and in between the lines without a frame. The last stack has those up to
- * the end of the text too. */
+/* Writes the member "lines" of stack number `index`: the frames as numbers, and the lines before and between them as strings. The last
+ * stack of the text also has the lines up to the end of the text. */
 static void put_lines(const struct text_work *work, const struct text_stack *stack, uint32_t index,
                       struct sl_json_writer *w)
 {
@@ -48,7 +50,7 @@ static void put_lines(const struct text_work *work, const struct text_stack *sta
         if (item->piece.kind == SL_TEXT_MADE || item->stack != index)
             continue;
         is_json = item->piece.kind == SL_TEXT_NATIVE && item->piece.native.is_json;
-        if (!is_json) /* the members of a frame are no notes */
+        if (!is_json) /* in a report as JSON (Apple's .ips) the text between frames is only members of frames */
             put_notes(done, item->source.data, stack->title, w);
         sl_json_put_u64(w, item->frame);
         done = item->source.data + item->source.size;
@@ -59,7 +61,8 @@ static void put_lines(const struct text_work *work, const struct text_stack *sta
     sl_json_end_array(w);
 }
 
-/* Writes the title; with a mapping of the JVM, exceptions in it get their names. */
+/* Writes the member "title", unless the title is empty. In that of a stack of the JVM (`is_jvm`) obfuscated names of exceptions are
+ * replaced by the original ones, if the request has a mapping. */
 static void put_title(const struct text_work *work, struct sl_str title, bool is_jvm, struct sl_json_writer *w)
 {
     const struct jvm_request *jvm = work->jvm.request;
@@ -91,7 +94,8 @@ static void put_stack(const struct text_work *work, uint32_t index, uint64_t lin
     sl_json_end_object(w);
 }
 
-/* Writes the stacks. Counts line ends up to each first frame, from that of the stack before on: once over the text. */
+/* Writes the member "stacks". The number of the line of a stack's first frame is counted on from that of the stack before, so that the text
+ * is read only once. */
 static void put_all_stacks(const struct text_work *work, struct sl_json_writer *w)
 {
     const char *at = work->parts[TEXT_TEXT].data;
@@ -108,7 +112,7 @@ static void put_all_stacks(const struct text_work *work, struct sl_json_writer *
     sl_json_end_array(w);
 }
 
-/* Lists the formats of which frames were found; if the request names one format (`only`), at most that. */
+/* Writes the member "formats": those of which frames were found; if the request names one format, at most that one. */
 static void put_formats(const struct text_work *work, struct sl_json_writer *w)
 {
     sl_json_member_array(w, "formats");
@@ -118,8 +122,8 @@ static void put_formats(const struct text_work *work, struct sl_json_writer *w)
     sl_json_end_array(w);
 }
 
-/* Writes the answer of another API as a member, without its "status": copies what follows that, with the closing brace.
- * Nothing if the API was not used, or its answer is not complete. */
+/* Writes the answer of the API for scripts or the JVM as a member, without its first member "status": copies the text behind that, which
+ * ends with the closing brace. Writes nothing if that API was not used or did not answer with status "completed". */
 static void put_part(const char *key, const struct job *part, struct sl_json_writer *w)
 {
     static const struct sl_str status = SL_STR("{\"status\":\"completed\",");
@@ -129,14 +133,14 @@ static void put_part(const char *key, const struct job *part, struct sl_json_wri
     sl_json_put_key(w, key);
     sl_buf_u8(w->out, '{');
     sl_buf_add(w->out, text.data + status.size, text.size - status.size);
-    w->comma = true;
+    w->comma = true; /* the writer was bypassed: its next member needs a comma */
 }
 
 void text_write_json(struct text_work *work, struct sl_str text, struct sl_json_writer *w)
 {
     put_formats(work, w);
     put_all_stacks(work, w);
-    if (work->native.results || !work->native.trace_count) /* native_write reads a result for each trace */
+    if (work->native.results || !work->native.trace_count) /* native_write needs a result for each trace */
         native_write(&work->native, w, NULL);
     put_part("js", &work->js, w);
     put_part("jvm", &work->jvm, w);

@@ -22,8 +22,8 @@ struct text_receiver {
     bool good;
 };
 
-/* Splits a form into its parts. On false `failure` says why; the caller has set it to "out of memory", which it stays for
- * errors that are not the form's. */
+/* Splits a form into its parts and files. False: `failure` says what is wrong with the form. Before the call the caller sets `failure` to
+ * "out of memory", which stays for any other error. */
 static bool split_form(struct text_receiver *r, struct sl_bytes form)
 {
     struct form_part parts[TEXT_PARTS];
@@ -43,7 +43,8 @@ static bool split_form(struct text_receiver *r, struct sl_bytes form)
     return code == SL_OK && r->work->parts[TEXT_TEXT].data;
 }
 
-/* Pool work: copies the body, which the job keeps views of, and reads it. */
+/* Pool work: copies the body to the job's arena, as the job outlives the request and has views of the text, and reads it. Sets `good`, or
+ * `failure` if it is false. */
 static void read_copy(void *arg)
 {
     struct text_receiver *r = arg;
@@ -59,7 +60,7 @@ static void read_copy(void *arg)
     r->good = text_fill(r->job, r->work, &r->failure);
 }
 
-/* Copies the scope of the query, in which the symbols are searched. False: the answer is set. */
+/* Reads the query parameter `scope`, in which symbols are searched, and copies it to the job's arena. False: the answer is set. */
 static bool read_scope(struct http_exchange *x, struct text_work *work)
 {
     struct api_query query;
@@ -74,7 +75,7 @@ static bool read_scope(struct http_exchange *x, struct text_work *work)
     return true;
 }
 
-/* Reads `format` and `guess`. False: the answer is set. */
+/* Reads the query parameters `format` (the only format to look up) and `guess` (enum text_guess). False: the answer is set. */
 static bool read_query(struct http_exchange *x, struct text_work *work)
 {
     static const struct sl_str guesses[] = {SL_STR("unique"), SL_STR("newest"), SL_STR("none")};
@@ -119,7 +120,7 @@ bool text_receive(struct http_exchange *x, struct job *job, void *arg)
         return true;
     if (r.failure.status == 503)
         http_reply_no_memory(x);
-    else /* 422 is for JSON bodies; forms get 400 */
+    else /* 422 is for requests whose whole body is JSON: parts of a form get 400 */
         http_reply_detail(x, r.failure.status == 422 ? 400 : r.failure.status, r.failure.problem,
                           r.error.code ? r.error.message : NULL);
     return false;

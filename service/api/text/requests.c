@@ -1,5 +1,5 @@
-/* Makes the requests to the APIs for scripts and the JVM: their modules, sources and options as JSON, which these APIs read; their
- * frames as the structs that would be read from JSON. */
+/* Makes the requests to the APIs for scripts and the JVM: modules, sources and options as a JSON body, which these APIs read; frames
+ * directly as the structs into which the APIs read frames. */
 #include "api/text/work.h"
 
 #include "base/json_write.h"
@@ -10,10 +10,10 @@ void text_put_part(struct sl_json_writer *w, const char *key, struct sl_str json
         sl_json_member_raw(w, key, json);
 }
 
-/* The stacks of one kind. */
+/* Iterates over the stacks of one kind. */
 struct text_stacks {
     const struct text_work *work;
-    int kind;
+    int kind;    /* sl_text_piece.kind of their frames */
     size_t next; /* index in work->stacks */
 };
 
@@ -37,8 +37,8 @@ static size_t count_stacks(const struct text_work *work, int kind)
     return count;
 }
 
-/* Returns the stack's item of the kind at or behind `*at`, and moves `*at` behind it. Between the frames of a stack there may be items
- * of other kinds, but not at its end. */
+/* Returns the first item of the kind at or behind index `*at`, and sets `*at` to the index behind it. There must be one: items of other
+ * kinds may stand between the frames of a stack, but the caller asks only as often as the stack has frames. */
 static const struct text_item *next_item(const struct text_work *work, int kind, size_t *at)
 {
     while ((int)work->items[*at].piece.kind != kind)
@@ -48,7 +48,8 @@ static const struct text_item *next_item(const struct text_work *work, int kind,
 
 /* ---- scripts ---- */
 
-/* Returns the script of frames that name none: the only one that was sent, or that the command has. */
+/* Returns the name of the script for frames that name none ("f@1:23"): the only script that the request or the command has, or whose source
+ * map is its only file. Data NULL if there is no such script, or if there are several. */
 static struct sl_str only_script(const struct text_work *work)
 {
     struct sl_str only = {NULL, 0}, map = SL_STR(".map");
@@ -58,7 +59,7 @@ static struct sl_str only_script(const struct text_work *work)
     for (size_t i = 0; i < work->files.count; i++) {
         struct sl_str name = work->files.items[i].name;
         bool is_map = sl_str_ends(name, map);
-        if (is_map && work->files.count > 1)
+        if (is_map && work->files.count > 1) /* belongs to one of the other files */
             continue;
         scripts++;
         only = (struct sl_str){name.data, name.size - (is_map ? map.size : 0)};
@@ -66,11 +67,11 @@ static struct sl_str only_script(const struct text_work *work)
     return scripts == 1 ? only : (struct sl_str){NULL, 0};
 }
 
-/* True if the line has nothing but the frame. */
+/* True if the line contains nothing but the frame, white space, "at" and "async". */
 static bool is_alone(const struct sl_js_stack_frame *frame)
 {
     struct sl_str before = frame->before;
-    if (frame->escapes && before.size) { /* after an escaped `\n` */
+    if (frame->escapes && before.size) { /* in an encoded string a line begins with the `\n` before it: skip that */
         const char *newline = memchr(before.data, 'n', before.size);
         size_t skipped = newline ? (size_t)(newline + 1 - before.data) : 0;
         before = (struct sl_str){before.data + skipped, before.size - skipped};
@@ -80,7 +81,8 @@ static bool is_alone(const struct sl_js_stack_frame *frame)
            (!before.size || sl_str_equal(before, SL_STR("at")) || sl_str_equal(before, SL_STR("at async")));
 }
 
-/* True if further lines like that of the frame can follow it: it is a whole line, or one of an escaped text. */
+/* True if further frames, for functions into which the frame's function was inlined, can be written as lines behind the frame's line: it
+ * ends with a line end, is the last one of the text, or lies in a JSON string, where lines are escaped. */
 static bool can_be_repeated(const struct text_work *work, const struct text_item *item)
 {
     const struct sl_js_stack_frame *frame = &item->piece.js;
@@ -89,6 +91,8 @@ static bool can_be_repeated(const struct text_work *work, const struct text_item
     return !frame->of_eval && (frame->escapes || is_last || sl_str_ends(frame->behind, SL_STR("\n")));
 }
 
+/* Makes the frame of the request from a frame of the text; a frame that names no script gets the script `only`. False when out of
+ * memory. */
 static bool fill_js_frame(const struct text_work *work, const struct text_item *item, struct sl_str only,
                           struct js_request *r, struct js_entry *entry)
 {
@@ -157,12 +161,13 @@ void text_put_js_body(const struct text_work *work, struct sl_buf *body)
 
 /* ---- the JVM ---- */
 
+/* Makes the frame of the request from a frame of the text. "Native Method" and "Unknown Source" in place of the file are no file names. */
 static void fill_jvm_frame(const struct sl_jvm_trace_frame *text, size_t index, struct jvm_frame *frame)
 {
-    bool nowhere = !text->file.size || sl_str_equal(text->file, SL_STR("Native Method")) ||
-                   sl_str_equal(text->file, SL_STR("Unknown Source"));
+    bool has_no_file = !text->file.size || sl_str_equal(text->file, SL_STR("Native Method")) ||
+                       sl_str_equal(text->file, SL_STR("Unknown Source"));
     *frame = (struct jvm_frame){.module = text->class, .function = text->method, .index = {true, index}};
-    if (!nowhere)
+    if (!has_no_file)
         frame->filename = text->file;
     frame->line = (struct sl_opt_u64){text->has_line, text->line};
 }
@@ -172,7 +177,7 @@ bool text_fill_jvm(const struct text_work *work, void *request)
     struct jvm_request *r = request;
     struct text_stacks stacks = {.work = work, .kind = SL_TEXT_JAVA};
     const struct text_stack *stack;
-    if (work->wants_text) /* its lines are read with the mappings alone (write.c) */
+    if (work->wants_text) /* the request only loads the mappings, by which write.c rewrites the lines of the text */
         return true;
     r->trace_count = r->frame_count = 0;
     r->traces = SL_ARENA_ARRAY(r->arena, struct jvm_trace, count_stacks(work, SL_TEXT_JAVA) + 1);

@@ -10,7 +10,7 @@ extern const struct job_kind job_js, job_jvm;
 
 /* ---- jobs within this one ---- */
 
-/* Frees a job within this one; it may be unused. */
+/* Frees text_work.js or .jvm, whether it was used or not. */
 static void end_part(struct job *part)
 {
     job_release(part);
@@ -20,7 +20,7 @@ static void end_part(struct job *part)
     *part = (struct job){.service = NULL};
 }
 
-/* How the request of an API is made. */
+/* How the request to the API for scripts or the JVM is made. */
 struct text_part_maker {
     const struct job_kind *kind;
     void (*put_body)(const struct text_work *work, struct sl_buf *body);
@@ -30,7 +30,8 @@ struct text_part_maker {
 static const struct text_part_maker js_maker = {&job_js, text_put_js_body, text_fill_js};
 static const struct text_part_maker jvm_maker = {&job_jvm, text_put_jvm_body, text_fill_jvm};
 
-/* Reads the body of a part, with the files of the form or the command. */
+/* Lets the API of `part` read the JSON body that was made for it, and gives it the files of the request or of the command. False: `failure`
+ * is set, which the caller has set to "out of memory" before. */
 static bool read_part(struct job *part, const struct text_work *work, struct sl_str json, struct json_failure *failure)
 {
     const struct local_request *local = work->local ? work->local->files : NULL;
@@ -47,7 +48,7 @@ static bool read_part(struct job *part, const struct text_work *work, struct sl_
     return part->kind->read_local(part, part->request, copy, failure);
 }
 
-/* Runs the request of another API; `files` is the offset of the request's files. Its result stays in `part` until
+/* Makes and runs the request to the API for scripts or the JVM, as a job in the fiber of this job. Its result stays in `part` until
  * end_part. Frames that could not be symbolicated are no failure. */
 static enum sl_code run_part(struct job *job, struct job *part, const struct text_part_maker *maker,
                              struct sl_error *error)
@@ -70,27 +71,28 @@ static enum sl_code run_part(struct job *job, struct job *part, const struct tex
     return maker->kind->run(part, part->request, error);
 }
 
-/* Writes the answer of the JVM's API, which JSON answers contain. */
+/* Pool work (job_step): writes the answer of the JVM's API, which the JSON answer of this job contains. */
 static enum sl_code write_jvm(struct job *part, void *request, struct sl_error *error)
 {
     return job_jvm.write(part, request, error);
 }
 
-/* True if the JVM's API is asked: for frames, or for exceptions in a text that comes with a mapping. */
+/* True if the JVM's API is needed: for frames, or, if the request comes with a mapping, for names of exceptions, which may stand anywhere
+ * in the text. */
 static bool wants_jvm(const struct text_work *work)
 {
     bool has_mapping =
         work->jvm_modules.size > 0 || (work->local && work->local->files && work->local->files->mapping_count);
-    if (work->local && work->wants_text) /* the command has the mappings, see local_text.trace */
+    if (work->local && work->wants_text) /* the command has loaded the mappings itself (local_text.trace) */
         return false;
     for (size_t i = 0; i < work->files.count; i++)
-        has_mapping |= sl_str_ends(work->files.items[i].name, SL_STR(".txt"));
-    bool is_read = work->only == SL_TEXT_PLAIN || work->only == SL_TEXT_JVM;
-    return work->jvm_frames || (has_mapping && is_read);
+        has_mapping |= sl_str_ends(work->files.items[i].name, SL_STR(".txt")); /* as in "mapping.txt" */
+    bool wants_format = work->only == SL_TEXT_PLAIN || work->only == SL_TEXT_JVM;
+    return work->jvm_frames || (has_mapping && wants_format);
 }
 
-/* Runs the requests for frames of scripts and of the JVM. The JVM's answer is only written for JSON, which contains it;
- * texts are made from the mappers. */
+/* Runs the requests to the APIs for scripts and for the JVM, if the text needs them. The answer of the JVM's API is written only if this
+ * job's answer is JSON, which contains it; a text is rewritten by the mappings that the request has loaded. */
 static enum sl_code run_parts(struct job *job, struct text_work *work, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -106,7 +108,7 @@ static enum sl_code run_parts(struct job *job, struct text_work *work, struct sl
 
 /* ---- the job ---- */
 
-/* Does the look-ups. Ids that the text lacks are guessed first, as native code is looked up by id. */
+/* Does all look-ups. Modules without ids get them by their names first, as native code is looked up by id. */
 static enum sl_code text_run(struct job *job, void *arg, struct sl_error *error)
 {
     struct text_work *work = arg;
@@ -116,6 +118,7 @@ static enum sl_code text_run(struct job *job, void *arg, struct sl_error *error)
     return code == SL_OK ? run_parts(job, work, error) : code;
 }
 
+/* Returns the error that the answer is too large. */
 static enum sl_code too_large(const struct job *job, struct sl_error *error)
 {
     return sl_fail(error, SL_UNSUPPORTED, "the text with names would be larger than %llu bytes (max_response_bytes)",
@@ -129,7 +132,7 @@ static enum sl_code text_put_answer(struct job *job, void *arg, struct sl_error 
     struct sl_buf text = {0};
     sl_buf_reserve(&text, work->parts[TEXT_TEXT].size + 1);
     bool good = text_write(work, &text) && !text.failed;
-    native_check_residency(&work->native);
+    native_check_residency(&work->native); /* writing has read pages of tables, which may all be in memory now */
     if (!good || text.size > job->config->max_response_bytes) {
         sl_buf_free(&text);
         return good ? too_large(job, error) : sl_fail(error, SL_BUSY, "out of memory");
@@ -143,7 +146,7 @@ static enum sl_code text_put_answer(struct job *job, void *arg, struct sl_error 
     sl_json_begin_object(&w);
     sl_json_member_str(&w, "status", SL_STR("completed"));
     text_write_json(work, sl_buf_view(&text), &w);
-    answer_limit_write(&job->limit, &w);
+    answer_limit_write(&job->limit, &w); /* how many frames were left out for the size limit, if any */
     sl_json_end_object(&w);
     sl_buf_free(&text);
     if (job->answer.size <= job->config->max_response_bytes)
@@ -152,8 +155,8 @@ static enum sl_code text_put_answer(struct job *job, void *arg, struct sl_error 
     return too_large(job, error);
 }
 
-/* Estimates the memory of the answer: the text with names, twice as long and 128 bytes for each frame; JSON has the
- * stacks with their lines too. */
+/* Estimates the memory that writing the answer needs: for the text with names twice its length and 128 bytes for each frame. A JSON answer
+ * needs that twice, as it contains the text, and the memory of the answer for native code. */
 static uint64_t text_memory(const void *arg)
 {
     const struct text_work *work = arg;
@@ -178,10 +181,12 @@ static void text_release(void *arg)
     sl_text_end(&work->request_reader);
 }
 
-/* Tells a command what became of a frame of a script. */
+/* Tells a command whether a frame of a script was symbolicated, and if not, why: there is no usable source map (with the reason if the
+ * script was found), or the source map does not cover the position. */
 static void report_script(const struct local_text *local, const struct js_request *r, const struct js_frame *sent,
                           bool symbolicated)
 {
+    /* the module of the script with its files, and the table of its source map; NULL: there is none */
     const struct js_module *module = sl_map_get(&r->modules_by_path, sent->abs_path);
     const struct sl_smcache *table = module && module->item ? module->item->loaded : NULL;
     struct local_script_frame frame = {.url = sent->abs_path, .outcome = LOCAL_SCRIPT_UNMAPPED};
@@ -198,6 +203,7 @@ static void report_script(const struct local_text *local, const struct js_reques
     local->on_script(local->on_script_arg, &frame);
 }
 
+/* Tells a command, if it wants to know, about each frame of a script. */
 static void report_scripts(const struct text_work *work)
 {
     const struct js_request *r = work->js.request;
@@ -206,8 +212,8 @@ static void report_scripts(const struct text_work *work)
             report_script(work->local, r, r->raw[t].frames[i].frame, r->results[t].frames[i].symbolicated);
 }
 
-/* Reports to a command which modules were found, and how many frames have no module. Frames of which the
- * text already has the names (file and line) do not count. */
+/* Reports to a command how many native frames there are, how many of them have no module, and for which modules symbols were found. Frames
+ * whose file and line the text has already are not counted. */
 static void report_to_command(const struct text_work *work)
 {
     for (size_t t = 0; work->local->frame_count && t < work->native.trace_count; t++)
@@ -224,8 +230,8 @@ static void report_to_command(const struct text_work *work)
     }
 }
 
-/* Counts the frames. For a failed request that has no answer yet, writes one with the reason: JSON, or for refuse_text the
- * message alone, as a C string. */
+/* Counts the frames in the metrics, and reports them to a command. If the job failed because of its input and has no answer yet, writes one
+ * with the reason: JSON, or for a client that wants text the message as a C string, which refuse_text sends. */
 static void text_finish(struct job *job, void *arg, enum sl_code code, const struct sl_error *error)
 {
     const struct text_work *work = arg;
@@ -261,7 +267,8 @@ static void text_open(struct job *job, void *arg)
     work->reader = &work->request_reader;
 }
 
-/* Reads a command's request. */
+/* Reads a command's request, a struct local_text. The command's sources replace those that native_read has taken from the configuration; as
+ * they have no number, searches are not cached. */
 static bool text_read_local(struct job *job, void *arg, const void *asked, struct json_failure *failure)
 {
     struct text_work *work = arg;
@@ -293,7 +300,7 @@ static void refuse_text(struct http_exchange *x, const struct job *job)
         http_reply_detail(x, 400, (const char *)job->answer.data, NULL);
 }
 
-/* Waits for the text and replies with it. */
+/* Waits until the text is ready, at most as long as the client's `timeout`, and replies with it; 503 if it is not ready by then. */
 static void answer_text(struct http_exchange *x, struct job *job, const struct api_query *query)
 {
     enum fiber_wait waited = job_wait(job, job_client_timeout_ms(query));
@@ -311,8 +318,8 @@ static void answer_text(struct http_exchange *x, struct job *job, const struct a
     job_remove_client(job);
 }
 
-/* The media type is read from the exchange again: the job's request is released when the job ends, and a job that never
- * waits has ended here. JSON may be answered later, with the id of the job; texts are waited for. */
+/* Answers the job: with JSON, which the client may also fetch later by the id of the job, or with text, for which it has to wait. Which of
+ * both is read from the Accept header again, as work->wants_text is released when the job ends, which it may have done. */
 static void text_answer(struct http_exchange *x, struct job *job)
 {
     struct api_query query;
@@ -346,8 +353,8 @@ enum sl_code local_text_symbolicate(const struct local_text *text, const struct 
     return job_run_local(&job_text, config, text->scope, text, answer, error);
 }
 
-/* Returns the limit of a request's body: a form may be larger than a text, as it brings files of symbols too. The text in a form has the
- * limit of texts (receive.c). */
+/* Returns the limit of a request's body: text_max_body for a text; for a form, which may contain symbol files too, the limit of JSON
+ * requests if that is larger. For the part `text` of a form receive.c also checks text_max_body. */
 static uint64_t text_limit(const struct http_exchange *x)
 {
     const struct config *config = ((const struct service *)x->service)->config;

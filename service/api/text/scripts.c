@@ -11,14 +11,16 @@ const struct js_frame *text_js_result(const struct text_work *work, const struct
     return entry->symbolicated ? entry->frame : NULL;
 }
 
-/* Returns the path without the slash before the drive of Windows, "/C:/a", if the frame had none either. */
+/* Returns `now`, the path to write, without the slash before a Windows drive, "/C:/a", if the path in the text, `was`, begins with a drive
+ * without a slash. */
 static struct sl_str without_slash(struct sl_str was, struct sl_str now)
 {
     bool drive = was.size > 1 && was.data[1] == ':' && now.size > 2 && now.data[0] == '/' && now.data[2] == ':';
     return drive ? (struct sl_str){now.data + 1, now.size - 1} : now;
 }
 
-/* Returns a copy in the arena that is escaped as the frame is, which may stand in a string of JSON; data is NULL when out of memory. */
+/* Returns a copy of `text` in the arena, escaped for the place of the frame, which may stand in a JSON string. Data NULL when out of
+ * memory. */
 static struct sl_str escaped(const struct sl_js_stack_frame *frame, struct sl_str text, struct sl_arena *scratch)
 {
     struct sl_buf out = {0};
@@ -26,8 +28,8 @@ static struct sl_str escaped(const struct sl_js_stack_frame *frame, struct sl_st
     return sl_buf_move_to_arena(&out, scratch);
 }
 
-/* Makes the frame of a function that was inlined out of the frame in the text: without `async`, `new` and the text behind it, which say
- * something about the function that the engine has called. */
+/* Returns a copy of the text's frame for the line of a function that was inlined. It lacks `async`, `new`, the function and the text behind
+ * the frame: these are about the function that the engine has called, whose line follows. */
 static struct sl_js_stack_frame inlined_frame(const struct sl_js_stack_frame *text)
 {
     static const struct sl_str async = SL_STR("async "), crlf = SL_STR("\r\n");
@@ -40,14 +42,16 @@ static struct sl_js_stack_frame inlined_frame(const struct sl_js_stack_frame *te
     return frame;
 }
 
-/* Writes a frame of the result, in the form of the frame in the text. False when out of memory. */
+/* Writes a symbolicated frame in the form of `frame`, the frame in the text, with the function, file and position of `result`. The function
+ * is written only if the text has one or the source map says which it is; the file only if the text names one or the source map has
+ * changed it. `sent` is the frame of the request. False when out of memory. */
 static bool put_frame(struct sl_js_stack_frame frame, const struct js_text_frame *result, const struct js_frame *sent,
                       struct sl_arena *scratch, struct sl_buf *out)
 {
     const struct js_frame *now = &result->frame;
     bool has_name = frame.function.size || result->knows_function;
     bool has_path = frame.url.size || now->abs_path.data != sent->abs_path.data;
-    /* a source has no place if the frame names no script */
+    /* if the frame names no script, there is no URL to which the source's path could be relative: write that path alone */
     struct sl_str path = frame.url.size ? without_slash(frame.url, now->abs_path) : now->filename;
     if (has_name && !(frame.function = escaped(&frame, now->function, scratch)).data)
         return false;
@@ -69,6 +73,7 @@ bool text_put_script(const struct text_work *work, const struct text_item *item,
     }
     const struct js_request *r = work->js.request;
     const struct js_frame *sent = r->raw[work->stacks[item->stack].trace].frames[item->frame].frame;
+    /* the function at the position, then the functions into which it was inlined, one after the other */
     for (const struct js_text_frame *result = js_text_frame(r, now); result; result = js_text_frame(r, result->call)) {
         struct sl_js_stack_frame frame = result->call ? inlined_frame(&item->piece.js) : item->piece.js;
         sl_arena_reset(scratch);

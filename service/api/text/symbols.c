@@ -1,27 +1,30 @@
-/* Addresses of frames of which the text has a symbol and an offset: "app!main+0x21" of WinDbg, "libc.so(abort+0x12b)" of glibc. The
- * symbol is looked for in the table of its module, by two names of each function: the stored one (_ZN1N1fEi) and the readable one, with or
- * without parameters (N::f). If functions at several addresses have the name, as overloads have, any of them may be meant: these frames
- * stay as they are. */
+/* Finds the addresses of frames that the text gives as symbol and offset: "app!main+0x21" of WinDbg, "libc.so(abort+0x12b)" of glibc. The
+ * symbol is compared with two names of each function in the symbol table of its module: the stored one (_ZN1N1fEi) and the demangled one
+ * (N::f), with or without parameters. If functions at several addresses have the name, such as overloads, any of them may be meant: then
+ * the frame stays as it is. */
 #include "api/text/work.h"
 
 #include "base/map.h"
 #include "demangle/demangle.h"
 
 enum {
-    MAX_WORK = 256 << 20, /* bytes of stored names that are compared with readable names, in a request */
-    DEMANGLING = 4096,    /* a name that is demangled counts as so many bytes */
+    MAX_WORK = 256 << 20, /* bytes of names that a request may compare with demangled names; DEMANGLING counts too */
+    DEMANGLING = 4096,    /* demangling a name counts as comparing so many bytes */
 };
 
 struct symbol_search { /* in one module */
     struct text_work *work;
     const struct native_module *module;
-    /* the different symbols of the frames; `item` is the first frame with it, as in `next` */
+    /* the different symbols of the module's frames; named[i].item is 1 + index in work->items of a frame with the symbol */
     struct sl_symcache_named *named;
     size_t count;
-    size_t *next; /* per item: 1 + index of the next item of the same list; 0: none. First by module, then by symbol */
+    /* Linked lists of frames: by index in work->items, 1 + index of the next frame of the list; 0: none. list_symbols turns a
+     * module's one list into a list for each symbol. */
+    size_t *next;
     uint64_t spent; /* of MAX_WORK */
 };
 
+/* Returns the frame of the native request that was made from this frame of the text. */
 static struct native_frame *frame_of(struct text_work *work, const struct text_item *item)
 {
     return &work->native.traces[work->stacks[item->stack].trace].frames[item->frame];
@@ -29,7 +32,7 @@ static struct native_frame *frame_of(struct text_work *work, const struct text_i
 
 /* ---- readable names ---- */
 
-/* Returns the part of a C++ or Rust name after the last "::", which its mangled form contains. */
+/* Returns the part of a C++ or Rust name after the last "::". The mangled name contains it unchanged. */
 static struct sl_str last_part(struct sl_str name)
 {
     for (size_t i = name.size; i > 1; i--)
@@ -44,9 +47,9 @@ static bool is_name(struct sl_str name, struct sl_str wanted)
     return sl_str_starts(name, wanted) && (name.size == wanted.size || name.data[wanted.size] == '(');
 }
 
-/* Compares a function, whose stored name is `stored`, with the symbols that no function has as its stored name. Demangles
- * only if the stored name contains the last part of a symbol; `readable` then holds the readable name for the next
- * symbols. A second function with another address makes the symbol ambiguous (`found` = 2). */
+/* Compares the demangled name of a function with each symbol that is not the stored name of any function (`string` is SL_SYMCACHE_NONE).
+ * The function's stored name, `stored`, is demangled only when it contains the last part of a symbol, and once: `readable` keeps the result
+ * for the next symbols. A second function with another address makes the symbol ambiguous (`found` = 2). */
 static void compare(struct symbol_search *s, const struct sl_symcache_function *function, struct sl_str stored,
                     struct sl_buf *readable)
 {
@@ -67,8 +70,8 @@ static void compare(struct symbol_search *s, const struct sl_symcache_function *
     }
 }
 
-/* Searches the symbols that are not stored names. If that is too much work none of them is found: a function that was not looked at
- * might have the name too. False when out of memory. */
+/* Searches the symbols that are not the stored name of any function by the functions' demangled names. If that takes more than MAX_WORK,
+ * none of these symbols counts as found: one of the functions that were not compared might have the name too. False when out of memory. */
 static bool find_readable(struct symbol_search *s, const struct sl_symcache *table)
 {
     struct sl_buf stored = {0}, readable = {0};
@@ -77,7 +80,7 @@ static bool find_readable(struct symbol_search *s, const struct sl_symcache *tab
     for (size_t i = 0; i < s->count; i++)
         any = any || s->named[i].string == SL_SYMCACHE_NONE;
     for (uint32_t id = 0; any && s->spent < MAX_WORK && sl_symcache_function(table, id, &function); id++) {
-        if (function.entry == UINT64_MAX)
+        if (function.entry == UINT64_MAX) /* it has no address: only inlined */
             continue;
         sl_buf_clear(&stored);
         sl_symcache_string(table, function.name, &stored);
@@ -95,23 +98,24 @@ static bool find_readable(struct symbol_search *s, const struct sl_symcache *tab
 
 /* ---- frames ---- */
 
-/* Sets the address of a frame with this symbol, relative to its module: the symbol's address, relative to the table's
- * base, plus the offset in the text. Nothing if the symbol is ambiguous or unknown. */
+/* Sets the address of a frame to that of its symbol plus the offset in the text, relative to its module. Does nothing if the symbol was not
+ * found, is ambiguous, or the sum overflows. */
 static void set_address(const struct symbol_search *s, const struct sl_symcache_named *named,
                         const struct text_item *item)
 {
     struct native_frame *frame = frame_of(s->work, item);
+    /* addresses of symbols are relative to the base of the table, which may lie before the start of the module */
     uint64_t ahead = s->module->image_address - native_table_base(s->module), address;
     if (named->found != 1 || __builtin_add_overflow(named->entry, item->piece.native.address, &address))
         return;
-    address -= item->piece.native.is_return && address;
+    address -= item->piece.native.is_return && address; /* a return address: 1 less lies in the call */
     frame->module = frame->module_index;
     frame->address = frame->relative = address - ahead;
     frame->undefined = false;
 }
 
-/* Finds the symbols of the frames of a module. Uploaded symbols and tables of .NET cannot be searched by name: these frames
- * stay as they are. False when out of memory. */
+/* Finds the symbols of a module's frames in its symbol table, and sets the frames' addresses. Symbols that were uploaded as symbfiles, and
+ * tables of .NET, cannot be searched by name: frames of such modules stay as they are. False when out of memory. */
 static bool find_symbols(struct symbol_search *s)
 {
     const struct native_lookups *found = s->module->found;
@@ -127,8 +131,8 @@ static bool find_symbols(struct symbol_search *s)
     return true;
 }
 
-/* Lists the different symbols among the frames of a module, which begin with item number `first` - 1, so that a symbol is searched
- * once, however often it is on the stacks. False when out of memory. */
+/* Fills in `named` with the different symbols of a module's frames, so that each is searched once, however many frames have it. `first` is
+ * 1 + the index of the first item in the module's list (see `next`). False when out of memory. */
 static bool list_symbols(struct symbol_search *s, size_t first)
 {
     struct sl_map numbers = {0}; /* symbol -> 1 + index in `named` */
@@ -152,6 +156,7 @@ static bool list_symbols(struct symbol_search *s, size_t first)
     return good;
 }
 
+/* True for a native frame that the text gives as symbol and offset, with a module that is looked up. */
 static bool is_after_symbol(const struct text_work *work, const struct text_item *item)
 {
     const struct sl_text_frame *frame = &item->piece.native;
@@ -176,7 +181,8 @@ enum sl_code text_locate(struct job *job, void *arg, struct sl_error *error)
             continue;
         struct native_frame *frame = frame_of(work, &work->items[i]);
         uint32_t module = work->module_of[work->items[i].piece.native.module];
-        /* with an absolute address in the text, that is what is answered unless the symbol is found */
+        /* If the text has an absolute address too, the frame keeps that unless the symbol is found: so it is no address in
+         * the module for now. */
         frame->module = frame->address ? NATIVE_NO_MODULE : frame->module;
         s.next[i] = first[module];
         first[module] = i + 1;

@@ -1,9 +1,9 @@
 /* POST /symbolicate-text: text with stacks of any format (lib/text), rewritten with names.
  *
  *     receive.c  the request: a text, or a form with further parts
- *     fill.c     the pieces of the text, and the look-ups that their frames ask for
+ *     fill.c     splits the text into frames and other pieces, and makes the request that looks up native frames
  *     guess.c    ids of modules of which the text has only the name
- *     symbols.c  addresses of frames after a symbol
+ *     symbols.c  addresses of frames that are given as symbol and offset
  *     requests.c the requests to the APIs for scripts and the JVM (js, jvm)
  *     run.c      the look-ups: native code in this job, scripts and the JVM in jobs of their APIs
  *     write.c    the text with names, scripts.c: its frames of scripts; json.c: the JSON answer
@@ -17,9 +17,11 @@
 #include "api/native/native.h"
 #include "base/json_write.h"
 
+/* For a module of which the text has only the name: which file of that name to use. The only one (NONE if there are several), the newest,
+ * or none. Value of `guess` in the query. */
 enum text_guess { GUESS_UNIQUE, GUESS_NEWEST, GUESS_NONE };
 
-enum text_part { /* of a form; release and dist are plain texts, those between are JSON */
+enum text_part { /* part of a form; text, release and dist are plain texts, all others are JSON */
                  TEXT_TEXT,
                  TEXT_MODULES,
                  TEXT_SOURCES,
@@ -31,85 +33,88 @@ enum text_part { /* of a form; release and dist are plain texts, those between a
                  TEXT_PARTS
 };
 
-struct text_item { /* a piece that is not copied */
+struct text_item { /* a piece of the text that is written in another way: a frame, or markup that other text replaces */
     struct sl_text_piece piece;
-    struct sl_str source; /* the part of the text that the piece stands for */
-    uint32_t stack;       /* index in `stacks` */
-    uint32_t frame;       /* index in its stack */
-    bool is_apart;        /* something stands between it and the next frame of the stack, which is not its caller */
+    struct sl_str source; /* the piece as it stands in the text */
+    uint32_t stack;       /* of a frame: index of its stack in text_work.stacks */
+    uint32_t frame;       /* of a frame: index in its stack */
+    bool is_apart;        /* the next frame of the stack is not the caller of this one: something stands between them */
 };
 
-struct text_stack {      /* consecutive frames of one format */
-    size_t first, count; /* in `items` */
-    uint32_t trace;      /* index among the traces of its API */
-    const char *begin;   /* the lines in front of the first frame, with the title; NULL: none */
-    const char *end;     /* behind the last line that belongs to it */
-    struct sl_str title; /* the line in front of the frames; may be empty */
+struct text_stack {      /* consecutive frames of native code, of scripts or of the JVM */
+    size_t first;        /* index of the first frame in text_work.items */
+    size_t count;        /* number of frames */
+    uint32_t trace;      /* index of the stack's trace in the request to the native, script or JVM API */
+    const char *begin;   /* begin of the lines in front of the first frame, with the title; NULL: there are none */
+    const char *end;     /* end of the last line of the stack */
+    struct sl_str title; /* the line in front of the frames that says what happened; may be empty */
 };
 
-struct text_unknown { /* a module of which the text has only the path or name */
-    struct object_id *id;
-    uint32_t module; /* index among the native modules */
+struct text_unknown {     /* a module of which the text has only the path or name */
+    struct object_id *id; /* to be filled in by guess.c */
+    uint32_t module;      /* index in native_request.modules */
 };
 
 struct text_work {
     struct native_request native;    /* comes first: native_run and others use a pointer to this struct as one to it */
     struct sl_str parts[TEXT_PARTS]; /* data NULL: not sent */
     struct request_files files;
-    bool wants_text;
+    bool wants_text; /* the answer is the text; else JSON */
     enum text_guess guess;
-    enum sl_text_format only;               /* SL_TEXT_PLAIN: all formats */
-    struct sl_text request_reader, *reader; /* `reader`: that of the request, or the command's */
+    enum sl_text_format only;      /* look up only frames of this format; SL_TEXT_PLAIN: of all */
+    struct sl_text request_reader; /* used unless a command has a reader of its own */
+    struct sl_text *reader;        /* the one in use */
     struct text_item *items;
     size_t item_count, item_capacity;
     struct text_stack *stacks;
     size_t stack_count, stack_capacity;
-    uint32_t *module_of;          /* module of the text -> native module; NATIVE_NO_MODULE: not looked up */
-    struct text_unknown *unknown; /* native modules without ids */
+    uint32_t *module_of; /* by index in reader->modules: index in native.modules; NATIVE_NO_MODULE: not looked up */
+    struct text_unknown *unknown; /* modules in native.modules that have no ids */
     size_t unknown_count;
-    size_t sent_count;                     /* native modules of the part `modules` */
-    size_t first_mapped;                   /* index of the first of these among the modules of the text */
-    struct sl_str js_modules, jvm_modules; /* elements of the part `modules`, JSON */
+    size_t sent_count;   /* modules of the part `modules`, which come first in native.modules */
+    size_t first_mapped; /* reader->modules: up to this index modules of the text, then those of the part `modules` */
+    struct sl_str js_modules, jvm_modules; /* JSON arrays: modules for scripts and the JVM of the part `modules` */
     size_t js_frames, jvm_frames;
-    struct job js, jvm;             /* jobs within this one; `request` NULL: not needed */
+    struct job js, jvm; /* run within this job for frames of scripts, of the JVM; `request` NULL: not needed */
     const struct local_text *local; /* NULL: an HTTP request */
 };
 
 /* receive.c: true if the client wants JSON rather than text: its Accept header names JSON and no text before it. */
 bool text_wants_json(const struct http_exchange *x);
 
-/* receive.c: member of struct job_kind. */
+/* receive.c: job_kind.receive. Receives the body and fills in `work`. False: the answer is set, or the client is gone. */
 bool text_receive(struct http_exchange *x, struct job *job, void *work) SL_SUSPENDS;
 
-/* fill.c: reads the text and fills in the requests. False when out of memory, or `failure` says what is wrong. Pure. */
+/* fill.c: reads the parts of the request and its text, and fills in `work`. False: `failure` is set, also when out of memory. Pure. */
 bool text_fill(struct job *job, struct text_work *work, struct json_failure *failure);
 
-/* requests.c: the bodies of requests to the APIs for scripts and the JVM, without frames; and their frames, which are filled in when the
- * body was read into `request` (struct js_request, struct jvm_request): false when out of memory. */
+/* requests.c: makes the requests to the APIs for scripts and the JVM. text_put_..._body appends a JSON body without frames; when the API
+ * has read that into `request` (struct js_request, struct jvm_request), text_fill_... adds the frames. False when out of memory. */
 void text_put_js_body(const struct text_work *work, struct sl_buf *body);
 bool text_fill_js(const struct text_work *work, void *request);
 void text_put_jvm_body(const struct text_work *work, struct sl_buf *body);
 bool text_fill_jvm(const struct text_work *work, void *request);
-/* Writes a part of the form as a member; nothing if it was not sent. */
+/* Writes the JSON in a part of the form as a member of an object; nothing if the part was not sent. */
 void text_put_part(struct sl_json_writer *w, const char *key, struct sl_str json);
 
-/* guess.c: set the ids of a module by its path or name, if the request wants that and they are not ambiguous. The first asks the
- * command and the files of the request: pure; false if they have no such module. The second asks the scanned directories for
- * the modules that are left. */
+/* guess.c: asks the command for the ids of a module, by its path or name. False if there is no command, if it knows none or several such
+ * modules, or for GUESS_NONE. Pure. */
 bool text_find_id(const struct text_work *work, struct sl_str name, struct object_id *id);
+/* Sets the ids of the modules in `unknown` by their path or name, from files of the request, uploads and scanned directories. Modules with
+ * no file or with ambiguous ones stay without ids. */
 enum sl_code text_guess_ids(const struct job *job, struct text_work *work, struct sl_error *error) SL_SUSPENDS;
 
-/* symbols.c: sets the addresses of frames of which the text has a symbol and an offset. A job_step, for native_request.locate. */
+/* symbols.c: sets the addresses of frames that the text gives as symbol and offset. A job_step, for native_request.locate. */
 enum sl_code text_locate(struct job *job, void *work, struct sl_error *error);
 
 /* write.c: writes the text with names. False when out of memory. Pure: pool. */
 bool text_write(struct text_work *work, struct sl_buf *out);
-/* json.c: writes the members of the answer behind "status". Pure: pool. */
+/* json.c: writes the members of the JSON answer that follow "status". `text` is the text with names. Pure: pool. */
 void text_write_json(struct text_work *work, struct sl_str text, struct sl_json_writer *w);
 
-/* scripts.c: returns the result of the API for scripts; NULL: the frame is not symbolicated. */
+/* scripts.c: returns what the API for scripts has made of a frame; NULL if it has not symbolicated the frame. */
 const struct js_frame *text_js_result(const struct text_work *work, const struct text_item *item);
-/* Writes a frame of a script: a line for each function that was inlined there, none if the frame is left out. `scratch` is reset. False
- * when out of memory. Pure: pool. */
+/* Writes the line of a script's frame, and one more for each function into which its function was inlined. Writes no line for functions
+ * that the source map hides. Resets `scratch`. False when out of memory. Pure: pool. */
 bool text_put_script(const struct text_work *work, const struct text_item *item, struct sl_arena *scratch,
                      struct sl_buf *out);

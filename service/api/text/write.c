@@ -11,14 +11,16 @@ struct text_writing {
     struct sl_buf *out;
     struct sl_buf path;
     struct sl_arena scratch;
-    struct sl_text_call *calls;
-    size_t capacity;
-    uint64_t shift;                        /* see sl_text_write */
-    struct sl_jvm_trace own_trace, *trace; /* `trace` NULL: there is no mapping of the JVM */
+    struct sl_text_call *calls; /* of one frame; reused */
+    size_t capacity;            /* of `calls` */
+    uint64_t added_lines; /* how many lines inlined calls have added to the current stack: kept by sl_text_write */
+    struct sl_jvm_trace own_trace;
+    struct sl_jvm_trace *trace; /* own_trace or the command's; NULL: there is no mapping of the JVM */
 };
 
 /* ---- native code ---- */
 
+/* Returns the demangled function or, if there is none, the symbol; empty for a frame without names. */
 static struct sl_str display_name(const struct native_result_frame *frame)
 {
     const struct native_names *names = frame->names;
@@ -27,9 +29,9 @@ static struct sl_str display_name(const struct native_result_frame *frame)
     return names->function.size ? names->function : names->symbol;
 }
 
-/* Makes the call of a result. `before`: the address that was looked up is the one before that in the text. False if it has no name, or
- * when out of memory, with `w->out` failed. */
-static bool make_call(struct text_writing *w, const struct native_result_frame *frame, bool before,
+/* Makes the call to write from a frame of the result. `is_return`: the text has a return address, and the address before it was looked up:
+ * 1 is added to the call's offset. False if the frame has no symbol, or when out of memory, with `w->out` failed. */
+static bool make_call(struct text_writing *w, const struct native_result_frame *frame, bool is_return,
                       struct sl_text_call *call)
 {
     struct sl_str path;
@@ -37,21 +39,22 @@ static bool make_call(struct text_writing *w, const struct native_result_frame *
     if (frame->status != FRAME_SYMBOLICATED || !call->function.size)
         return false;
     native_frame_location(&w->work->native, frame, &w->path, &path, &call->line);
-    call->column = frame->is_dotnet ? 0 : frame->location.column;
+    call->column = frame->is_dotnet ? 0 : frame->location.column; /* results of .NET have no column */
     if (path.size)
         call->path = (struct sl_str){sl_arena_strndup(&w->scratch, path.data, path.size), path.size};
     w->out->failed |= path.size && !call->path.data;
     if (frame->outermost && frame->symbol_address <= frame->address) {
-        call->offset = frame->address - frame->symbol_address + before;
+        call->offset = frame->address - frame->symbol_address + is_return;
         call->has_offset = true;
     }
     return !path.size || call->path.data;
 }
 
-/* Collects the calls at the address of a frame; 0: it has no symbol. Results of a trace are in the order of its frames, so `*at`
- * only moves forward. */
-static size_t find_calls(struct text_writing *w, const struct native_result_trace *trace, uint32_t frame, bool before,
-                         size_t *at)
+/* Sets `w->calls` to the calls at the address of frame number `frame` of the text's stack: the function and those into which it was
+ * inlined. Returns their number; 0 if one of them has no symbol, or when out of memory, with `w->out` failed. `*at` is the index of the
+ * first result to look at, and is moved on: results are in the order of the frames. `is_return`: see make_call. */
+static size_t find_calls(struct text_writing *w, const struct native_result_trace *trace, uint32_t frame,
+                         bool is_return, size_t *at)
 {
     size_t count = 0;
     while (*at < trace->count && trace->frames[*at].index < frame)
@@ -61,21 +64,21 @@ static size_t find_calls(struct text_writing *w, const struct native_result_trac
             w->out->failed = true;
             return 0;
         }
-        if (!make_call(w, &trace->frames[*at], before, &w->calls[count++]))
-            return 0; /* a stack in which one call is missing would be wrong */
+        if (!make_call(w, &trace->frames[*at], is_return, &w->calls[count++]))
+            return 0; /* without one of the calls the stack would be wrong: the frame stays as it is */
     }
     return count;
 }
 
-/* Writes the name of {{{symbol:NAME}}}, demangled if it is mangled. */
+/* Writes the NAME of the markup element {{{symbol:NAME}}}, demangled if it is a mangled name. */
 static void put_symbol(const struct sl_text_frame *frame, struct sl_buf *out)
 {
     if (!sl_demangle(frame->symbol, SL_LANG_UNKNOWN, out))
         sl_buf_str(out, frame->symbol);
 }
 
-/* Writes a native frame with the calls at its address. An element of markup that names a symbol has no address; its name is
- * demangled. */
+/* Writes a native frame with the calls at its address, or as it is if none are known. A markup element that names a symbol has no address:
+ * its name is demangled instead. `at`: see find_calls. */
 static void put_native(struct text_writing *w, const struct text_item *item, size_t *at)
 {
     const struct sl_text_frame *frame = &item->piece.native;
@@ -87,23 +90,24 @@ static void put_native(struct text_writing *w, const struct text_item *item, siz
     if (frame->format == SL_TEXT_MARKUP && frame->symbol.size)
         put_symbol(frame, w->out);
     else
-        sl_text_write(frame, w->calls, count, &w->shift, w->out);
+        sl_text_write(frame, w->calls, count, &w->added_lines, w->out);
 }
 
 /* ---- the text ---- */
 
-/* Copies text between frames; with a mapping of the JVM, exceptions get their names. */
+/* Copies the text from `at` to `end`. With a mapping of the JVM, names of exceptions in it are replaced by their original names, and so are
+ * frames of the JVM. False when out of memory. */
 static bool put_plain(struct text_writing *w, const char *at, const char *end)
 {
     struct sl_str mark = SL_STR("\xEF\xBB\xBF"), rest = {at, (size_t)(end - at)}, whole = w->work->parts[TEXT_TEXT],
                   line;
-    if (at == whole.data && sl_str_starts(rest, mark)) { /* the byte order mark is no part of the first line */
+    if (at == whole.data && sl_str_starts(rest, mark)) { /* byte order mark: copied, and not seen as part of line 1 */
         sl_buf_str(w->out, mark);
         rest = (struct sl_str){rest.data + mark.size, rest.size - mark.size};
     }
     while (w->trace && sl_text_next_line(&rest, &line)) {
-        bool is_line =
-            sl_str_ends(line, SL_STR("\n")) || rest.data == whole.data + whole.size; /* else a frame follows */
+        /* false: the line continues with a frame of another kind, so that it is no line of a trace of the JVM */
+        bool is_line = sl_str_ends(line, SL_STR("\n")) || rest.data == whole.data + whole.size;
         if (!is_line || line.size > SL_TEXT_MAX_LINE)
             sl_buf_str(w->out, line);
         else if (!sl_jvm_trace_line(w->trace, line, w->out))
@@ -113,8 +117,8 @@ static bool put_plain(struct text_writing *w, const char *at, const char *end)
     return true;
 }
 
-/* Writes a frame. Frames of the JVM are mapped line by line, as exceptions are: so they are written like the text between
- * frames. */
+/* Writes a frame, or the text that replaces markup. Frames of the JVM are rewritten line by line with the lines around them, so put_plain
+ * writes them. `at`: see find_calls. False when out of memory. */
 static bool put_item(struct text_writing *w, const struct text_item *item, size_t *at)
 {
     switch (item->piece.kind) {
@@ -126,9 +130,9 @@ static bool put_item(struct text_writing *w, const struct text_item *item, size_
     return true;
 }
 
-/* Writes the frames and copies the text between them. `at` is the position in the results of a native trace (find_calls),
- * which begin anew with each stack. Stops when the text is longer than answers may be, as it will be refused: long names in many
- * frames could fill the memory. */
+/* Writes the frames and copies the text between them. `at`, the index in the results of the current native stack, is set to 0 at its first
+ * frame. Stops when the written text exceeds the size limit of answers: it will be refused anyway, and must not fill the memory before.
+ * False when out of memory. */
 static bool put_items(struct text_writing *w)
 {
     struct sl_str text = w->work->parts[TEXT_TEXT];
@@ -154,7 +158,7 @@ bool text_write(struct text_work *work, struct sl_buf *out)
     else if (jvm && jvm->mappers.count)
         good = sl_jvm_trace_begin(w.trace = &w.own_trace, &jvm->mappers);
     good = good && put_items(&w);
-    if (good && !(work->local && work->local->is_part)) /* else more text follows */
+    if (good && !(work->local && work->local->is_part)) /* if more text follows, the reader goes on with it */
         sl_text_flush(work->reader, out);
     if (w.trace == &w.own_trace)
         sl_jvm_trace_end(w.trace);
