@@ -1,4 +1,4 @@
-/* Directory of an uploaded archive: lists it, selects the members to store, and validates it. */
+/* The ZIP directory of an uploaded archive: reads it, checks it, and selects the members to store. */
 #include "api/uploads/uploads.h"
 
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 struct archive_window archive_window_of(const struct archive *archive)
 {
-    if (!archive->bytes.size) /* its data may be NULL */
+    if (!archive->bytes.size) /* bytes.data may be NULL: no subtraction */
         return (struct archive_window){0, 0};
     return (struct archive_window){(uint64_t)(archive->bytes.data - archive->body.bytes.data), archive->bytes.size};
 }
@@ -25,7 +25,8 @@ bool archive_fail(struct archive *archive, int status, const char *format, ...)
     return false;
 }
 
-/* Quotes like Python's repr: in single quotes. */
+/* Returns a name in single quotes, with backslash escapes as in Python strings, as Mozilla's service writes names in its errors. Cut at
+ * 1000 bytes, as archive_fail has space for 1200. Empty quotes when out of memory. */
 static const char *quoted(struct archive *archive, struct sl_str name)
 {
     struct sl_buf out = {0};
@@ -58,6 +59,7 @@ static bool ends_nocase(struct sl_str text, struct sl_str suffix)
            sl_str_equal_nocase((struct sl_str){text.data + text.size - suffix.size, suffix.size}, suffix);
 }
 
+/* True for the name of a list of symbol files, which Mozilla's builds put into their archives. */
 static bool is_list_of_symbols(struct sl_str name)
 {
     return ends_nocase(name, SL_STR("-symbols.txt"));
@@ -110,7 +112,8 @@ static bool archive_wants(struct archive *archive, const struct sl_zip_entry *en
     return true;
 }
 
-/* Adds a member. For a repeated name the later data counts; sizes must be equal. */
+/* Adds a member to store. Of two with the same key the later one is stored; their sizes must be equal. `seen`: the members so far, by key.
+ * False: `failure` is set. */
 static bool archive_add(struct archive *archive, struct sl_map *seen, const struct sl_zip_entry *entry,
                         struct sl_str key)
 {
@@ -131,8 +134,8 @@ static bool archive_add(struct archive *archive, struct sl_map *seen, const stru
     return true;
 }
 
-/* Rejects zip bombs: members that overlap, as their compressed sizes together exceed the archive's size, and extreme
- * compression ratios. */
+/* Refuses archives with too many members or too many decompressed bytes, and zip bombs: the members' compressed sizes add up to more than
+ * the archive, so that some overlap, or one of more than SMALL bytes is compressed by more than MAX_RATIO. False: `failure` is set. */
 static bool check_sizes(struct archive *archive)
 {
     enum { SMALL = 1 << 20, MAX_RATIO = 1000 };
@@ -173,6 +176,7 @@ static bool archive_select(struct archive *archive)
     return good;
 }
 
+/* False, with `failure`, if the file name of the archive does not end in ".zip". */
 static bool check_filename(struct archive *archive)
 {
     if (ends_nocase(archive->filename, SL_STR(".zip")))

@@ -1,4 +1,5 @@
-/* Breakpad files for the store of Mozilla's symbol server: as an archive of one file, so that the rules for archives hold. */
+/* Stores a Breakpad file that came through another API in the store of Mozilla's symbol server: packs it into a ZIP archive and stores that
+ * like an uploaded one, so that the same checks apply. */
 #include "api/breakpad_file.h"
 
 #include <errno.h>
@@ -10,21 +11,22 @@
 
 enum { KEY_PARTS = 3, HEAD_READ = 4096 };
 
-/* Makes the key from the line "MODULE <os> <cpu> <ID> <debug file>", whose last word may contain blanks. */
+/* Makes the key of a Breakpad file, "<debug file>/<ID>/<file>.sym", from its first line, "MODULE <os> <cpu> <ID> <debug file>". The name of
+ * the debug file may contain blanks; ".pdb" at its end is not part of <file>. */
 static enum sl_code read_module_line(struct sl_str text, struct sl_arena *arena, struct sl_str *key,
                                      struct sl_error *error)
 {
     struct sl_str words[5] = {{NULL, 0}}, parts[KEY_PARTS];
     size_t at = 0, end = 0;
-    text.size = text.size < HEAD_READ ? text.size : HEAD_READ;
+    text.size = text.size < HEAD_READ ? text.size : HEAD_READ; /* no line end is searched behind that */
     while (end < text.size && text.data[end] != '\n' && text.data[end] != '\r')
         end++;
     for (int i = 0; i < 5; i++) {
         size_t begin = at;
-        while (at < end && (i == 4 || text.data[at] != ' '))
+        while (at < end && (i == 4 || text.data[at] != ' ')) /* word 4 goes on to the end of the line */
             at++;
         words[i] = (struct sl_str){text.data + begin, at - begin};
-        at += at < end;
+        at += at < end; /* skips the blank */
     }
     struct sl_buf file = {0};
     struct sl_str stem = words[4];
@@ -48,12 +50,12 @@ static enum sl_code read_module_line(struct sl_str text, struct sl_arena *arena,
 /* ---- the archive (PKWARE's APPNOTE, 4.3) ---- */
 
 struct packing {
-    struct sl_bytes file;
-    struct sl_str key;
-    struct cache_tmp tmp;
+    struct sl_bytes file; /* the Breakpad file */
+    struct sl_str key;    /* its name in the archive */
+    struct cache_tmp tmp; /* the archive */
 };
 
-/* Returns the CRC-32. zlib takes sizes of 32 bits, so it gets pieces of at most 1 GiB. */
+/* Returns the CRC-32 of the bytes. zlib takes sizes of 32 bits, so it gets at most 1 GiB at once. */
 static uint32_t checksum(struct sl_bytes bytes)
 {
     uLong crc = crc32(0, Z_NULL, 0);
@@ -65,12 +67,13 @@ static uint32_t checksum(struct sl_bytes bytes)
     return (uint32_t)crc;
 }
 
-/* Appends the members that the header of a file and its entry in the directory share, from the version on. */
+/* Appends the fields from "version needed to extract" to the length of extra fields, which are the same in the local header of a file and
+ * in its entry in the central directory. */
 static void put_common(struct sl_buf *out, const struct packing *p, uint32_t crc)
 {
     enum { VERSION = 10 };
-    sl_buf_u16(out, VERSION);
-    sl_buf_fill(out, 0, 8); /* flags, stored, time, date */
+    sl_buf_u16(out, VERSION); /* 1.0 */
+    sl_buf_fill(out, 0, 8);   /* flags, compression method 0 (stored), time, date */
     sl_buf_u32(out, crc);
     sl_buf_u32(out, (uint32_t)p->file.size); /* compressed size: the same, as the file is not compressed */
     sl_buf_u32(out, (uint32_t)p->file.size);
@@ -78,7 +81,7 @@ static void put_common(struct sl_buf *out, const struct packing *p, uint32_t crc
     sl_buf_u16(out, 0); /* bytes of extra fields */
 }
 
-/* Pool work: writes an archive with the file, not compressed. */
+/* Pool work: writes a ZIP archive with the Breakpad file, not compressed, to a new temporary file. */
 static enum sl_code pack(void *arg, struct sl_error *error)
 {
     struct packing *p = arg;
@@ -87,19 +90,19 @@ static enum sl_code pack(void *arg, struct sl_error *error)
     sl_buf_u32(&head, 0x04034B50); /* signature of a local file header */
     put_common(&head, p, crc);
     sl_buf_str(&head, p->key);
-    sl_buf_u32(&end, 0x02014B50); /* of an entry in the central directory */
+    sl_buf_u32(&end, 0x02014B50); /* signature of an entry in the central directory */
     sl_buf_u16(&end, 10);         /* version of the writer */
     put_common(&end, p, crc);
     sl_buf_fill(&end, 0, 14); /* comment, disk, attributes, offset of the header */
     sl_buf_str(&end, p->key);
     uint32_t directory = (uint32_t)end.size;
-    sl_buf_u32(&end, 0x06054B50); /* of the end of the central directory */
+    sl_buf_u32(&end, 0x06054B50); /* signature of the end of the central directory */
     sl_buf_fill(&end, 0, 4);      /* numbers of disks */
-    sl_buf_u16(&end, 1);          /* entries on this disk; in all */
-    sl_buf_u16(&end, 1);
-    sl_buf_u32(&end, directory);
+    sl_buf_u16(&end, 1);          /* entries on this disk */
+    sl_buf_u16(&end, 1);          /* entries in all */
+    sl_buf_u32(&end, directory);  /* size of the central directory, and its offset */
     sl_buf_u32(&end, (uint32_t)(head.size + p->file.size));
-    sl_buf_u16(&end, 0);
+    sl_buf_u16(&end, 0); /* size of the archive's comment */
     enum sl_code code = SL_OK;
     if (head.failed || end.failed)
         code = sl_fail(error, SL_BUSY, "out of memory");
@@ -116,17 +119,18 @@ static enum sl_code pack(void *arg, struct sl_error *error)
 
 struct directory_listing_job {
     struct archive *archive;
-    int entries;
-    bool is_read;
+    int entries;  /* file of archive_list_directory */
+    bool is_read; /* archive_read_directory succeeded */
 };
 
+/* Pool work: reads the listed directory. */
 static void read_listing(void *arg)
 {
     struct directory_listing_job *listing = arg;
     listing->is_read = archive_read_directory(listing->archive, listing->entries);
 }
 
-/* Reads the directory of the archive, which has one file. */
+/* Reads the directory of the archive, which must have one file to store. SL_BUSY or SL_MALFORMED, with the text of the failure, if not. */
 static enum sl_code read_directory(struct archive *archive, struct sl_error *error)
 {
     struct directory_listing_job listing = {.archive = archive};
@@ -144,8 +148,8 @@ static enum sl_code read_directory(struct archive *archive, struct sl_error *err
     return sl_fail(error, archive->failure.status >= 500 ? SL_BUSY : SL_MALFORMED, SL_STR_FMT, SL_STR_ARG(why));
 }
 
-/* Checks and stores the one file of the archive. `*same`: the store has it already. A file with a forbidden text is
- * malformed, as the protocols that call this have no code of their own for that. */
+/* Checks and stores the only file of the archive. `*same`: the store has it already. For a file with a forbidden text the result is
+ * SL_MALFORMED, as the APIs that use this have no error of their own for it. */
 static enum sl_code publish_archive(struct archive *archive, bool *same, struct sl_error *error)
 {
     struct member_job check = {.archive = archive};

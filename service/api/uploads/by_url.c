@@ -4,15 +4,16 @@
 #include <curl/curl.h>
 #include <stdio.h>
 
+/* HEAD_S, GET_S: time limits. PAUSE_MS: before the first retry; doubles with each. */
 enum { RETRIES = 5, PAUSE_MS = 200, HEAD_S = 5, GET_S = 300, MAX_REDIRECTS = 5 };
 #define SECOND_NS UINT64_C(1000000000)
 
-/* True if archives may be downloaded from this URL; otherwise `failure` is set. `kept` is the same text with a NUL behind
- * it. */
-static bool check_url(struct archive *archive, struct sl_str url, const char *kept)
+/* True if archives may be downloaded from this URL: an https URL of a host in mozilla.store.allowed_download_domains, or any URL if
+ * allow_any_domain is set. Otherwise `failure` is set. `c_url` is the same text as `url`, as a C string. */
+static bool check_url(struct archive *archive, struct sl_str url, const char *c_url)
 {
     const struct config_store *config = archive->config;
-    const char *host = fetch_url_valid(kept) ? fetch_url_host(archive->arena, kept) : NULL;
+    const char *host = fetch_url_valid(c_url) ? fetch_url_host(archive->arena, c_url) : NULL;
     if (!host)
         return archive_fail(archive, 400, "Enter a valid URL.");
     if (config->allow_any_domain)
@@ -27,10 +28,10 @@ static bool check_url(struct archive *archive, struct sl_str url, const char *ke
 
 /* ---- HEAD requests ---- */
 
-struct url_head {
+struct url_head { /* response to a HEAD request */
     struct archive *archive;
-    int status; /* status of an error; else 0 */
-    bool has_size, no_memory;
+    int status;               /* of a response with 300 or more; else 0 */
+    bool has_size, no_memory; /* no_memory: for `location` */
     uint64_t size;
     const char *location; /* NULL: none, or no_memory */
 };
@@ -48,8 +49,8 @@ static void head_field(void *arg, struct sl_str name, struct sl_str value)
     head->has_size = value.size < 19 && sl_parse_u64(value, &head->size);
 }
 
-/* Called for a status of 300 or more, which it stores for head_with_retries. The fetcher itself does not retry after
- * SL_PERMISSION_DENIED. */
+/* fetch_request.refused, called for a status of 300 or more: stores it, as head_with_retries decides by it. Returns SL_PERMISSION_DENIED
+ * because the fetcher does not retry after that. */
 static enum sl_code head_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     (void)body;
@@ -62,14 +63,15 @@ enum sl_code uploads_head(struct fetch_request request, struct sl_error *error)
     struct sl_buf nothing = {0};
     request.method = "HEAD";
     request.source = "uploads";
-    request.keep_wrapper = request.whole = true;
-    request.max_size = INT64_MAX;
+    request.keep_wrapper = request.whole = true; /* there is no body to decompress or to split */
+    request.max_size = INT64_MAX;                /* any Content-Length */
     request.timeout_ns = HEAD_S * SECOND_NS;
     enum sl_code code = fetch_text(&request, &nothing, error);
     sl_buf_free(&nothing);
     return code;
 }
 
+/* Sends HEAD once; `*head` gets what the response says. */
 static enum sl_code head_once(struct url_head *head, const char *url, struct sl_error *error)
 {
     *head = (struct url_head){.archive = head->archive};
@@ -77,7 +79,8 @@ static enum sl_code head_once(struct url_head *head, const char *url, struct sl_
                         error);
 }
 
-/* Sends HEAD to one URL, with retries for 429 and 500. False: `failure` is set, or the request was cancelled. */
+/* Sends HEAD to one URL, with retries after the statuses 429 and 500; `*head` gets what the last response says, which may be another error
+ * status. False: there was no usable response; `failure` is set. */
 static bool head_with_retries(struct url_head *head, const char *url)
 {
     struct sl_error error;
@@ -116,10 +119,10 @@ static const char *url_resolve(struct archive *archive, const char *url, const c
     return code == CURLUE_OUT_OF_MEMORY ? NULL : found;
 }
 
-/* ---- all ---- */
+/* ---- the download ---- */
 
-/* Follows the redirects by HEAD requests, checking each target, and finds the size of the archive. `*last` is the final URL.
- * False: `failure` is set. */
+/* Follows the redirects from the URL `first` by HEAD requests, and checks each target before a request is sent to it. Sets `*last` to the
+ * final URL, and u->size to the archive's size. False: `failure` is set. */
 static bool find_size(struct uploads_url *u, const char *first, const char **last)
 {
     struct archive *archive = u->archive;
@@ -154,24 +157,25 @@ static bool may_redirect(void *arg, const char *url)
 {
     struct uploads_url *u = arg;
     bool good = check_url(u->archive, sl_str(url), url);
-    u->archive->failure.status = 0; /* the download reports the error */
+    u->archive->failure.status = 0; /* set by check_url; instead uploads_fetch reports the download's error */
     return good;
 }
 
+/* fetch_request.refused: returns SL_PERMISSION_DENIED for any error status, as the fetcher does not retry after that. */
 static enum sl_code get_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     (void)arg, (void)body;
     return sl_fail(error, SL_PERMISSION_DENIED, "the server responded with status %d", status);
 }
 
-/* Downloads the archive from its final URL; its name is the last component of the first one. False: `failure` is set, or
- * cancelled. */
+/* Downloads the archive from the URL at which the redirects end. The archive's file name is the last path component of the URL that the
+ * client sent. False: `failure` is set. */
 bool uploads_fetch(struct uploads_url *u, struct sl_str text, int fd)
 {
     struct archive *archive = u->archive;
     const char *first = sl_arena_strndup(archive->arena, text.data, text.size), *last = NULL;
     struct sl_error error;
-    if (!first || strlen(first) != text.size)
+    if (!first || strlen(first) != text.size) /* the URL contains a NUL */
         return archive_fail(archive, first ? 400 : 503, first ? "Enter a valid URL." : "out of memory");
     if (!find_size(u, first, &last))
         return false;

@@ -19,6 +19,7 @@ static struct sl_str codeinfo_word(struct sl_str *line)
     return word;
 }
 
+/* Takes the next line of the text, without white space at its ends. */
 static struct sl_str codeinfo_line(struct sl_str *text)
 {
     struct sl_str line = {text->data, 0};
@@ -26,13 +27,13 @@ static struct sl_str codeinfo_line(struct sl_str *text)
     return sl_str_trimmed(line);
 }
 
-/* Takes a MODULE or INFO record of the header. False for any other record: the header has ended. */
+/* Reads a line of the header, a MODULE or INFO record, into `info`. False for any other record: the header has ended. */
 static bool take_line(struct codeinfo *info, struct sl_str line)
 {
     struct sl_str record = codeinfo_word(&line);
     if (sl_str_equal(record, SL_STR("MODULE"))) {
-        codeinfo_word(&line);
-        codeinfo_word(&line);
+        codeinfo_word(&line); /* operating system */
+        codeinfo_word(&line); /* architecture */
         info->debug_id = codeinfo_word(&line);
         info->debug_file = line;
         return true;
@@ -49,6 +50,7 @@ static bool take_line(struct codeinfo *info, struct sl_str line)
     return true;
 }
 
+/* Writes an id as a JSON string in upper case. Out of memory marks the output as failed. */
 static void write_upper(struct sl_json_writer *w, struct sl_arena *arena, struct sl_str id)
 {
     char *upper = sl_arena_strndup(arena, id.data, id.size);
@@ -58,8 +60,8 @@ static void write_upper(struct sl_json_writer *w, struct sl_arena *arena, struct
     sl_json_put_str(w, (struct sl_str){upper ? upper : "", upper ? id.size : 0});
 }
 
-/* Returns "<file>/<ID>": a key of three parts without the last one, "/x". Empty if it is not valid, or when out of
- * memory, which marks `out` as failed. */
+/* Returns "<file>/<ID>", with the ID in upper case. It is made as a key, "<file>/<ID>/x", without the last part, so that the rules for keys
+ * apply. Empty if a part is invalid, or when out of memory, which marks `out` as failed. */
 static struct sl_str pair_name(struct sl_arena *arena, struct sl_str file, struct sl_str id, struct sl_buf *out)
 {
     struct sl_str key, parts[3] = {file, id, SL_STR("x")};
@@ -72,7 +74,7 @@ static struct sl_str pair_name(struct sl_arena *arena, struct sl_str file, struc
     return (struct sl_str){key.data, key.size - 2};
 }
 
-/* Only the lines before the first record of another type are read: they are the header. */
+/* Reads the lines up to the first record that is neither MODULE nor INFO: they are the header of the file. */
 bool codeinfo_read(struct sl_str head, struct sl_str key, struct sl_arena *arena, struct sl_buf *out,
                    struct sl_str names[2])
 {

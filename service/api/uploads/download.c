@@ -19,9 +19,10 @@ enum { DEBUG_ID_DIGITS = 33, DAY_S = 24 * 60 * 60 };
 struct download_target {
     struct http_exchange *x;
     const struct config_store *config;
-    bool is_try, in_try; /* is_try: the path begins with /try/; in_try: also search the try store */
-    struct sl_str file, id, name, key;
-    const char *scope;              /* scope being searched; empty: the shared one */
+    bool is_try, in_try;          /* is_try: the path begins with /try/; in_try: also search the part of try builds */
+    struct sl_str file, id, name; /* parts of the path: debug file (or code file), debug id (or code id), wanted file */
+    struct sl_str key;            /* name in the store (uploads_make_key) */
+    const char *scope;            /* scope being searched; empty: the shared one */
     char (*scopes)[SYMBFILE_SCOPE]; /* further scopes, searched first */
     size_t scope_count;
     uint64_t store_ns; /* time spent in the store */
@@ -34,6 +35,7 @@ static bool has_query(const struct http_exchange *x, const char *key)
     return http_query_count(x, key) > 0;
 }
 
+/* True if the client asks for the header Debug-Time, as Mozilla's service lets it: Debug: true. */
 static bool wants_debug(const struct http_exchange *x)
 {
     struct sl_str debug = http_header(x, "debug");
@@ -41,7 +43,7 @@ static bool wants_debug(const struct http_exchange *x)
            sl_str_equal(debug, SL_STR("1"));
 }
 
-/* CORS: pages of any origin may read downloads, as with Mozilla's server; sent with or without an Origin header. */
+/* Sets the CORS headers: pages of any origin may read downloads. As Mozilla's server does, also for requests without an Origin header. */
 static void allow_scripts(struct http_exchange *x)
 {
     http_set_header(x, "Access-Control-Allow-Origin", SL_STR("*"));
@@ -51,8 +53,8 @@ static void allow_scripts(struct http_exchange *x)
                            "x-requested-with"));
 }
 
-/* Adds the headers that all answers to downloads have. Debug-Time is the time spent in the store, in seconds, for clients
- * that ask for it. */
+/* Adds the headers that all answers to downloads have: CORS and, for clients that ask for it, Debug-Time, the seconds spent in the
+ * store. */
 static void download_finish(struct download_target *w)
 {
     char text[40];
@@ -65,13 +67,15 @@ static void download_finish(struct download_target *w)
         http_set_header(w->x, "Debug-Time", sl_str(kept));
 }
 
+/* Answers 404 with a text. */
 static void not_found(struct download_target *w, const char *text)
 {
     http_reply(w->x, 404, "text/html; charset=utf-8", sl_str(text));
     download_finish(w);
 }
 
-/* Makes an ETag of size and time of the stored file; the compressed form has one of its own. */
+/* Makes the ETag from size and time of the stored file and from `form`: "-gzip" if the file is sent compressed, "" if not, as the two forms
+ * must have different ETags. */
 static void set_etag(struct http_exchange *x, const struct store_meta *meta, const char *form, char etag[64])
 {
     (void)x;
@@ -79,18 +83,19 @@ static void set_etag(struct http_exchange *x, const struct store_meta *meta, con
 }
 
 struct download_file {
-    struct sl_mapping mapping;
+    struct sl_mapping mapping; /* of the file to send */
     struct sl_error error;
-    enum sl_code code; /* of file_copy */
-    int plain;         /* the file without its compression; -1 = none yet */
+    enum sl_code code; /* result of file_copy */
+    int plain;         /* temporary file: a copy of the stored file, then decompressed; -1 = none yet */
 };
 
+/* Called when the file was sent. */
 static void file_unmap(void *arg)
 {
     sl_unmap(&((struct download_file *)arg)->mapping);
 }
 
-/* Pool work: copies a compressed file of the store to a temporary file, which is then decompressed. */
+/* Pool work: copies a compressed file of the store to a temporary file, as fetch_unpack decompresses a file in place. */
 static void file_copy(void *arg)
 {
     struct download_file *file = arg;
@@ -100,7 +105,7 @@ static void file_copy(void *arg)
         file->code = sl_fail_errno(&file->error, errno, "cannot write a requested symbol file to a temporary file");
 }
 
-/* Replaces the mapping by one of the decompressed file, for clients that do not accept gzip. */
+/* Replaces file->mapping by one of the decompressed file, for clients that do not accept gzip. On failure the mapping stays. */
 static enum sl_code file_inflate(struct download_file *file) SL_SUSPENDS
 {
     struct sl_mapping plain;
@@ -109,7 +114,7 @@ static enum sl_code file_inflate(struct download_file *file) SL_SUSPENDS
     if (code == SL_OK)
         code = file->code;
     if (code == SL_OK)
-        code = fetch_unpack(file->plain, 0, &file->error);
+        code = fetch_unpack(file->plain, 0, &file->error); /* 0: the limit of downloads */
     if (code == SL_OK)
         code = pool_map_fd(file->plain, &plain, &file->error);
     sl_close(file->plain);
@@ -120,14 +125,15 @@ static enum sl_code file_inflate(struct download_file *file) SL_SUSPENDS
     return code;
 }
 
-/* Answers that the store failed; nothing if the request was cancelled. */
+/* Answers that the store failed: 503 for SL_BUSY, else 500. Answers nothing if the request was cancelled. */
 static void answer_store_failure(struct http_exchange *x, enum sl_code code)
 {
     if (code != SL_CANCELLED)
         uploads_error(x, code == SL_BUSY ? 503 : 500, NULL);
 }
 
-/* Sends the file from the store: compressed if it is and the client accepts that. */
+/* Sends the mapped file of the store. One that is stored compressed is sent so if the client accepts gzip, else it is decompressed
+ * first. */
 static void send_file(struct download_target *w, struct download_file *file, const struct store_meta *meta)
 {
     struct http_exchange *x = w->x;
@@ -153,7 +159,7 @@ static void send_file(struct download_target *w, struct download_file *file, con
     download_finish(w);
 }
 
-/* Redirects to the file. A HEAD request gets 200, as it only asks whether the file exists. */
+/* Redirects the client to the URL of the file. A HEAD request gets 200 with the Location, as it only asks whether the file exists. */
 static void redirect(struct download_target *w, const char *url)
 {
     http_reply_empty(w->x, sl_str_equal(w->x->method, SL_STR("HEAD")) ? 200 : 302);
@@ -163,14 +169,14 @@ static void redirect(struct download_target *w, const char *url)
 
 /* ---- the store ---- */
 
-/* Searches the current scope in one part of the store. The file is sent, unless clients are redirected to the store's own
- * URL. True if it was found, or an error is answered. */
+/* Searches the file in one part of the store (releases or try builds), in the scope w->scope. If it is there, sends it, or redirects to the
+ * store's URL of it, as mozilla.store.serve says. True if the request is answered: the file was found, or there was an error. */
 static bool try_part(struct download_target *w, enum store_part part)
 {
     struct http_exchange *x = w->x;
     struct sl_str name = uploads_name(&x->arena, w->scope, store_prefixes[part], w->key);
-    bool direct =
-        w->config->serve == STORE_DIRECT || (*w->scope && w->config->public_url); /* private, so no public URL */
+    /* a file of a scope is private: no redirect to a public URL, which has no file of it */
+    bool direct = w->config->serve == STORE_DIRECT || (*w->scope && w->config->public_url);
     const char *url = direct || !name.data ? NULL : store_url(name, &x->arena);
     struct download_file *file = SL_ARENA_NEW(&x->arena, struct download_file);
     struct store_meta meta;
@@ -197,7 +203,8 @@ static bool try_part(struct download_target *w, enum store_part part)
     return true;
 }
 
-/* Searches the other servers that are configured. True if it was found, or an error is answered. */
+/* Searches the other symbol stores (mozilla.store.extra), and redirects to the first that has the file. True if the request is answered:
+ * the file was found, or there was an error. */
 static bool try_extra(struct download_target *w)
 {
     const char *url;
@@ -208,12 +215,13 @@ static bool try_extra(struct download_target *w)
         redirect(w, url);
     else if (code != SL_NOT_FOUND && code != SL_CANCELLED)
         uploads_error(w->x, 503, NULL);
-    return code != SL_NOT_FOUND;
+    return code != SL_NOT_FOUND; /* cancelled: nobody is answered */
 }
 
 /* ---- code ids ---- */
 
-/* Reads the info document for a file name and a debug or code id. SL_NOT_FOUND if there is none. */
+/* Reads the metadata of a symbol file (a JSON document, codeinfo.c), by its file name and its debug or code id, in one part of the store.
+ * SL_NOT_FOUND if there is none. */
 static enum sl_code read_codeinfo(struct http_exchange *x, const char *scope, enum store_part part, struct sl_str file,
                                   struct sl_str id, struct sl_buf *info, struct sl_error *error)
 {
@@ -221,12 +229,13 @@ static enum sl_code read_codeinfo(struct http_exchange *x, const char *scope, en
     struct sl_str parts[3] = {file, id, SL_STR("x")}, key;
     if (!uploads_make_key(&x->arena, parts, &key))
         return key.size ? sl_fail(error, SL_BUSY, "out of memory") : SL_NOT_FOUND;
-    key.size -= 2; /* names of info documents have two parts: without "/x" */
+    key.size -= 2; /* metadata is stored as "<file>/<ID>": a key without its third part "/x" */
     struct sl_str name = uploads_name(&x->arena, scope, prefixes[part], key);
     return name.data ? store_read(name, info, error) : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-/* Searches the regular store, then the try store if `in_try`. */
+/* Searches the metadata of a symbol file in the part of releases and, if `in_try`, then in that of try builds; `*is_try` says in which one
+ * it was found. SL_NOT_FOUND if there is none. */
 static enum sl_code find_codeinfo(struct http_exchange *x, const char *scope, bool in_try, struct sl_str file,
                                   struct sl_str id, struct sl_buf *info, bool *is_try)
 {
@@ -237,7 +246,7 @@ static enum sl_code find_codeinfo(struct http_exchange *x, const char *scope, bo
     if (*is_try && in_try)
         code = read_codeinfo(x, scope, STORE_TRY, file, id, info, &error);
     metric_observe_since(METRIC_TECKEN_SYMINFO, begin, NULL);
-    metric_add(METRIC_TECKEN_SYMINFO_CACHED, 1, "false", NULL, NULL); /* info documents are not cached here */
+    metric_add(METRIC_TECKEN_SYMINFO_CACHED, 1, "false", NULL, NULL); /* as Mozilla counts; nothing is cached here */
     return code;
 }
 
@@ -245,7 +254,8 @@ struct codeinfo_texts {
     struct sl_str debug_id, debug_filename, code_file, code_id, generator, key;
 };
 
-/* Reads an info document; SL_NOT_FOUND if it lacks what a redirect needs, SL_BUSY when out of memory. */
+/* Parses the metadata of a symbol file. SL_NOT_FOUND if it lacks debug id, debug file or key, which a redirect needs; SL_BUSY when out of
+ * memory. */
 static enum sl_code codeinfo_texts(struct sl_arena *arena, const struct sl_buf *info, struct codeinfo_texts *texts)
 {
     static const struct sl_field fields[] = {
@@ -271,8 +281,9 @@ static struct sl_str query_text(const struct http_exchange *x)
     return mark ? (struct sl_str){mark, (size_t)(x->target.data + x->target.size - mark)} : SL_STR("");
 }
 
-/* Finds the symbol file of a code file by the code id in the path, and redirects to its path with the debug id. The info
- * document is found by either id, so its code id is compared. True if it was found, or an error is answered. */
+/* For a path with a code id instead of a debug id: finds the metadata by code file and code id, and redirects to the path of the symbol
+ * file, which has the debug id. Metadata is stored under both ids, so the code id in it is compared. True if the request is answered: the
+ * symbol file was found, or there was an error. */
 static bool find_by_code(struct download_target *w)
 {
     struct http_exchange *x = w->x;
@@ -310,8 +321,8 @@ static bool find_by_code(struct download_target *w)
 
 /* ---- downloads ---- */
 
-/* True for requests that no store can answer, which debuggers often send: an id of zeros, file.ptr, and extensions that are
- * not configured. */
+/* True for requests of debuggers that no store can answer: a debug id of zeros, the file "file.ptr", or a file whose extension is not in
+ * mozilla.store.download_extensions. */
 static bool is_ignored(const struct download_target *w)
 {
     bool zeros = w->id.size == DEBUG_ID_DIGITS;
@@ -325,18 +336,21 @@ static bool is_ignored(const struct download_target *w)
     return true;
 }
 
+/* Searches the file in the part of releases and, if w->in_try, in that of try builds, in the scope w->scope. True if the request is
+ * answered. */
 static bool try_parts(struct download_target *w)
 {
     return try_part(w, STORE_REGULAR) || (w->in_try && try_part(w, STORE_TRY));
 }
 
-/* True if the id is too short for a debug id: then it may be a code id. */
+/* True if a symbol file is wanted and the id is too short for a debug id: then it may be a code id. */
 static bool is_by_code(const struct download_target *w)
 {
     return sl_str_ends(w->name, SL_STR(".sym")) && w->id.size < DEBUG_ID_DIGITS;
 }
 
-/* Calls `try` for each scope that the request may read, then for the shared one. */
+/* Calls `try` with w->scope set to each scope that the request may read and then to the shared one, until it returns true: the request is
+ * answered. False if it never did. */
 static bool try_scopes(struct download_target *w, bool (*try)(struct download_target *w))
 {
     for (size_t i = 0; i < w->scope_count; i++) {
@@ -348,7 +362,8 @@ static bool try_scopes(struct download_target *w, bool (*try)(struct download_ta
     return try(w);
 }
 
-/* Serves a download: from the scopes of the request and the shared one, then from other servers, at last by the code id. */
+/* Answers a download. Searches the store, in the scopes of the request and the shared one, then other symbol stores; if no one has the
+ * file, treats the id as a code id and searches the symbol file by that. */
 static void download_serve(struct http_exchange *x, bool is_try)
 {
     const struct service *service = x->service;
@@ -363,7 +378,7 @@ static void download_serve(struct http_exchange *x, bool is_try)
                                 .id = x->captures[1],
                                 .name = x->captures[2]};
     if (!uploads_get_token(x, &token)) {
-        /* answered */
+        /* the token is invalid; uploads_get_token has answered */
     } else if (!uploads_make_key(&x->arena, x->captures, &w.key)) {
         uploads_error(x, w.key.size ? 503 : 404, NULL);
     } else if (is_ignored(&w)) {
@@ -389,7 +404,7 @@ static void download_try(struct http_exchange *x)
 
 /* ---- information on a file ---- */
 
-/* Answers what is known of a code file, with the URL of its symbol file. */
+/* Answers with the metadata of a symbol file and its URL at this service. */
 static void write_syminfo(struct http_exchange *x, const struct codeinfo_texts *texts, bool is_try)
 {
     struct sl_buf body = {0}, url = {0};
@@ -411,7 +426,8 @@ static void write_syminfo(struct http_exchange *x, const struct codeinfo_texts *
     sl_buf_free(&url);
 }
 
-/* Answers for a code file and its id: searches in the scopes of the token, and then (the empty scope) in that of all. */
+/* GET /api/syminfo: answers with the metadata of the symbol file of a code file and code id (or debug file and debug id). Searches the
+ * scopes of the request, then the shared one, which is the empty scope. */
 static void syminfo(struct http_exchange *x)
 {
     const struct mozilla_token *token;
@@ -444,7 +460,7 @@ static void download_unknown(struct http_exchange *x)
     uploads_error(x, 404, NULL);
 }
 
-/* /api/symbols belongs to another API. */
+/* http_route.there of unknown paths below /api/: true if a store is configured, but not for /api/symbols, which belongs to another API. */
 static bool api_there(const struct http_exchange *x)
 {
     return uploads_find(x) && !sl_str_starts(x->path, SL_STR("/api/symbols"));

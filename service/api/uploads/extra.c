@@ -1,8 +1,9 @@
-/* Other symbol stores (mozilla.store.extra), to which clients are redirected for files that are not here. */
+/* Other symbol stores (mozilla.store.extra), to which clients are redirected for files that the store of this service does not have. */
 #include "api/uploads/by_url.h"
 #include "core/log.h"
 
-/* Called for a status of 300 or more: below 500 the store does not have the file; from 500 on that is unknown. */
+/* fetch_request.refused, called for a status of 300 or more, which it stores. Below 500 the other store does not have the file; from 500 on
+ * it failed, and whether it has the file is unknown. */
 static enum sl_code extra_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     (void)body;
@@ -11,16 +12,16 @@ static enum sl_code extra_refused(void *arg, int status, struct sl_str body, str
                    status);
 }
 
-/* Asks a store for the file. SL_NOT_FOUND: the store does not have it, or denies access. */
+/* Asks another store by HEAD for the file at the URL. SL_OK: it has the file; SL_NOT_FOUND: it does not have it, or denies access. */
 static enum sl_code extra_request(const char *url, struct sl_error *error)
 {
     int status = 0;
     enum sl_code code =
         uploads_head((struct fetch_request){.url = url, .refused = extra_refused, .arg = &status}, error);
-    return status >= 300 && status < 400 ? SL_OK : code; /* a redirect; the client will follow it */
+    return status >= 300 && status < 400 ? SL_OK : code; /* after a redirect it has the file: the client follows that */
 }
 
-/* Returns the URL of a key below the base; NULL when out of memory. */
+/* Returns the URL "<base>/<key>", with the key percent-encoded; NULL when out of memory. */
 static const char *extra_url(struct sl_str base, struct sl_str key, struct sl_arena *arena)
 {
     struct sl_buf url = {0};

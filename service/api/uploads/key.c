@@ -3,8 +3,8 @@
 
 enum { KEY_MAX = 300, COMPONENT_MAX = 255 };
 
-/* True for a valid path component: UTF-8 of 1 to COMPONENT_MAX bytes, not "." or "..", without control characters, U+0080
- * to U+00FF and `others`. */
+/* True if the text may be a component of a key: UTF-8 of 1 to COMPONENT_MAX bytes, not "." or "..", without control characters, characters
+ * from U+0080 to U+00FF, and those in `others`. */
 static bool is_component(struct sl_str text)
 {
     static const char others[] = "\\^`><{}[]#%\"'|/";
@@ -27,8 +27,8 @@ static bool is_hex(struct sl_str text)
     return text.size > 0;
 }
 
-/* Makes a key, with the id in upper case. False if a part is not valid (`key->size` 0), or when out of memory
- * (`key->size` not 0). */
+/* Makes the key "<debug file>/<DEBUG ID>/<file>" from its parts, with the id in upper case. False if a part is invalid (`key->size` is 0),
+ * or when out of memory (`key->size` is not 0). */
 bool uploads_make_key(struct sl_arena *arena, const struct sl_str parts[3], struct sl_str *key)
 {
     size_t size = parts[0].size + parts[1].size + parts[2].size + 2;
@@ -36,7 +36,7 @@ bool uploads_make_key(struct sl_arena *arena, const struct sl_str parts[3], stru
     if (size > KEY_MAX || !is_component(parts[0]) || !is_hex(parts[1]) || !is_component(parts[2]))
         return false;
     char *text = sl_arena_alloc(arena, size, 1);
-    *key = (struct sl_str){text, size};
+    *key = (struct sl_str){text, size}; /* when out of memory the size tells so */
     if (!text)
         return false;
     memcpy(text, parts[0].data, parts[0].size);
@@ -49,7 +49,8 @@ bool uploads_make_key(struct sl_arena *arena, const struct sl_str parts[3], stru
     return true;
 }
 
-/* Makes a key from a name of the form "<file>/<hex>/<file>"; false as for uploads_make_key. */
+/* Makes a key from a name of the form "<file>/<hex digits>/<file>". False if it is invalid (`key->size` is 0), or when out of memory
+ * (`key->size` is not 0). */
 bool uploads_normalize_key(struct sl_arena *arena, struct sl_str name, struct sl_str *key)
 {
     const char *one = name.size ? memchr(name.data, '/', name.size) : NULL;
@@ -63,6 +64,7 @@ bool uploads_normalize_key(struct sl_arena *arena, struct sl_str name, struct sl
     return uploads_make_key(arena, parts, key);
 }
 
+/* Returns the text behind the last dot; empty if there is none. */
 static struct sl_str extension(struct sl_str name)
 {
     const char *dot = memrchr(name.data, '.', name.size);

@@ -1,4 +1,5 @@
-/* Members of an uploaded archive: checked first, later converted to the store's format. Converters do both. */
+/* Members of an uploaded archive: checks them, and later writes them to files as the store keeps them. Converters (conversion/archives.h)
+ * do both, as the archive is not trusted. */
 #include "api/uploads/uploads.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 
 enum { HEAD_MAX = 8 << 10 };
 
-/* Makes a converter's call with the archive as its input: as a file, or bytes if it is in memory. */
+/* Makes a converter's call with the archive as its input: as a file, or as bytes if the archive is only in memory. */
 static struct converter_call make_call(const struct member_job *job, struct sl_bytes options)
 {
     const struct archive *archive = job->archive;
@@ -21,26 +22,28 @@ static struct converter_call make_call(const struct member_job *job, struct sl_b
     return call;
 }
 
-/* Returns where the archive lies in the converter's input: in the file, or all of the bytes that are sent to the
- * converter. */
+/* Returns where the archive lies in the converter's input: somewhere in the file of the request's body, or, if the archive is only in
+ * memory, all of the bytes. */
 static struct archive_window window_of_input(const struct member_job *job)
 {
     return job->archive->fd >= 0 ? archive_window_of(job->archive)
                                  : (struct archive_window){0, job->archive->bytes.size};
 }
 
+/* Describes a conversion of the member: its limits of time are computed from the larger of the member's compressed and decompressed
+ * sizes. */
 static struct conversion_description about_member(const struct member_job *job)
 {
     const struct sl_zip_entry *entry = job->member->entry;
     uint64_t size = entry->packed > entry->size ? entry->packed : entry->size;
-    /* + 1, as a size of 0 stands for the whole archive */
+    /* + 1 for empty members, as conversion_run takes a size of 0 for that of the whole input */
     return (struct conversion_description){.size = size + 1, .location = job->member->key};
 }
 
 /* ---- checking ---- */
 
-/* Takes what the check found: SL_PERMISSION_DENIED, with job->snippet, if the member contains a text that the configuration
- * forbids. The converter's results are not trusted: sizes and indexes are limited. */
+/* Stores the result of the converter that has checked the member: md5 and used of the member; if it contains a text that the configuration
+ * forbids, SL_PERMISSION_DENIED and job->snippet. The result is not trusted: `used` is limited, the text's index is checked. */
 static void take_check(struct member_job *job, const struct member_check_result *result)
 {
     const struct config_store *config = job->archive->config;
@@ -57,7 +60,7 @@ static void take_check(struct member_job *job, const struct member_check_result 
                             "invalid answer");
 }
 
-/* Has a converter decompress the member, for its digest, and search it for the forbidden texts. */
+/* Has a converter decompress the member, compute its MD5, and search it for the texts in disallowed_snippets, if scan_contents is set. */
 void member_check(struct member_job *job)
 {
     const struct config_store *config = job->archive->config;
@@ -73,15 +76,15 @@ void member_check(struct member_job *job)
         converter_add_bytes(&call, INPUT_TEXTS, sl_buf_bytes(&texts));
     job->code = texts.failed ? sl_fail(&job->error, SL_BUSY, "out of memory")
                              : conversion_run(&about, &converter_member_check, &call, &result, &job->error);
-    if (!texts.failed)
+    if (!texts.failed) /* the converter ran, or `result` is all zero */
         take_check(job, &result);
     sl_buf_free(&texts);
 }
 
 /* ---- writing ---- */
 
-/* Makes the options of the converter that writes the member to a file: decompressed, or as gzip with the store's own
- * header. */
+/* Makes the options of the converter that writes the member to a file: decompressed or, for one that is stored compressed, as a gzip file
+ * with a header of the store, which contains the original size and MD5. */
 static struct member_write_options make_write_options(const struct member_job *job)
 {
     const struct archive_member *member = job->member;
@@ -95,12 +98,13 @@ static struct member_write_options make_write_options(const struct member_job *j
     return options;
 }
 
+/* Pool work: creates the temporary file of the member. */
 static enum sl_code create_work(void *arg, struct sl_error *error)
 {
     return store_tmp_file_create(&((struct member_job *)arg)->work, error);
 }
 
-/* Has a converter write the member to the temporary file, and notes the size of that. */
+/* Has a converter write the member to the temporary file, and sets meta.size to that file's size. */
 static enum sl_code write_contents(struct member_job *job)
 {
     const struct member_write_options options = make_write_options(job);
@@ -118,7 +122,7 @@ static enum sl_code write_contents(struct member_job *job)
 
 /* ---- metadata of a symbol file ---- */
 
-/* Pool work: reads the properties from the beginning of the decompressed file. */
+/* Pool work: reads the metadata of a symbol file from `job->head`, which has the beginning of the decompressed file. */
 static enum sl_code take_head(void *arg, struct sl_error *error)
 {
     struct member_job *job = arg;
@@ -130,8 +134,8 @@ static enum sl_code take_head(void *arg, struct sl_error *error)
     return job->info.failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
 
-/* Reads the properties at the beginning of a symbol file, decompressed (no gzip header). A file without them is stored
- * all the same, so errors of the converter about the file are ignored. */
+/* Reads the metadata of a symbol file: has a converter write the first HEAD_MAX bytes, decompressed (head_size 0: no gzip header), to a
+ * file in memory. A file without metadata is stored nevertheless, so only SL_BUSY and SL_CANCELLED are returned as errors. */
 static enum sl_code read_info(struct member_job *job)
 {
     struct member_write_options options = make_write_options(job);

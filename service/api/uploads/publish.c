@@ -1,5 +1,5 @@
-/* Stores the members of a checked archive concurrently; afterwards invalidates the cache entries of the files on this node and,
- * by the cache's own means, on others. */
+/* Stores the members of a checked archive, several at once; afterwards invalidates cache entries about these files on this node and on
+ * others (cache_invalidate). */
 #include "api/uploads/uploads.h"
 
 #include <stdlib.h>
@@ -13,16 +13,16 @@
 struct uploads_publishing {
     struct archive *archive;
     enum store_part part;
-    size_t next;
+    size_t next;       /* index of the first member that no fiber has taken */
     enum sl_code code; /* of the first failure */
     struct sl_error error;
 };
 
 /* ---- is it in the store? ---- */
 
-/* Finds out whether the store has this key with the same contents. The MD5 of an uncompressed file is only computed if its
- * size is the same. For compressed files stored by another service, without the original size, the compressed sizes are
- * compared. */
+/* Finds out whether one part of the store has this key, and with the same contents: the same size and MD5. The store computes the MD5 of an
+ * uncompressed file, which takes long, only if the size is the same. Of a compressed file that another service has stored, size and MD5 of
+ * the contents are unknown: only its size is compared, with `packed_size`. Not finding the key is SL_OK. */
 static enum sl_code find_same_in(const struct config_store *config, const char *scope, enum store_part part,
                                  struct sl_str key, uint64_t size, const uint8_t md5[16], uint64_t packed_size,
                                  enum uploads_found *found, struct sl_error *error)
@@ -34,7 +34,7 @@ static enum sl_code find_same_in(const struct config_store *config, const char *
     uint64_t begin = clock_mono_ns();
     enum sl_code code = name.data ? store_stat(name, false, &meta, error) : sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK && !is_packed && meta.size == size && !meta.has_original)
-        code = store_stat(name, true, &meta, error);
+        code = store_stat(name, true, &meta, error); /* with the MD5 */
     metric_observe_since(METRIC_TECKEN_FILE_EXISTS, begin, NULL);
     bool same;
     if (is_packed && !meta.has_original) /* stored by another service without the original's size */
@@ -47,7 +47,7 @@ static enum sl_code find_same_in(const struct config_store *config, const char *
     return code == SL_NOT_FOUND ? SL_OK : code;
 }
 
-/* Try builds are also compared with the regular store: files of releases need not be stored again. */
+/* For a try build the part of releases is searched first: a file that is the same in a release is not stored again. */
 enum sl_code uploads_find_duplicate(const struct config_store *config, const char *scope, enum store_part part,
                                     struct sl_str key, uint64_t size, const uint8_t md5[16], uint64_t packed_size,
                                     enum uploads_found *found, struct sl_error *error)
@@ -60,8 +60,8 @@ enum sl_code uploads_find_duplicate(const struct config_store *config, const cha
 
 /* ---- one member ---- */
 
-/* Stores the file, then its info documents, so that these never name a missing file. Without memory for those the file is not stored: it
- * could not be found by its code id. */
+/* Stores the written file, then its metadata under debug id and code id, so that metadata never exists without the file. If making the
+ * metadata has failed for lack of memory, the file is not stored either: it could not be found by its code id. */
 static enum sl_code publish_put(struct uploads_publishing *p, struct member_job *job, struct sl_arena *arena)
 {
     static const char *const info_prefixes[STORE_PARTS] = {"codeinfo/", "try/codeinfo/"};
@@ -85,7 +85,8 @@ static enum sl_code publish_put(struct uploads_publishing *p, struct member_job 
     return code;
 }
 
-/* Writes a member to a file and stores it. The file is removed in any case. SL_BUSY when out of memory; else the error of the store. */
+/* Writes a member to a temporary file and stores it; sets its stored_size and location. The temporary file is removed in any case. SL_OK,
+ * SL_BUSY when out of memory, or the error of the converter or the store. */
 static enum sl_code publish_write(struct uploads_publishing *p, struct member_job *job)
 {
     struct sl_arena arena = {0};
@@ -107,10 +108,11 @@ static enum sl_code publish_write(struct uploads_publishing *p, struct member_jo
     return code;
 }
 
-/* Stores a member, unless the store has it already. 8 bytes follow the stream of a gzip file: CRC and size. */
+/* Stores a member, unless the store has the same file already; sets its `skipped` and `is_update`. */
 static enum sl_code publish_member(struct uploads_publishing *p, struct archive_member *member, struct sl_error *error)
 {
     enum uploads_found found = UPLOADS_FOUND_NONE;
+    /* size as a gzip file: header, compressed data, and 8 bytes with CRC and size */
     enum sl_code code =
         uploads_find_duplicate(p->archive->config, p->archive->scope, p->part, member->key, member->entry->size,
                                member->md5, member->used + STORE_GZIP_HEADER_SIZE + 8, &found, error);
@@ -128,7 +130,7 @@ static enum sl_code publish_member(struct uploads_publishing *p, struct archive_
     return code;
 }
 
-/* Counts a stored, skipped or failed member, under the names of Mozilla's service. */
+/* Counts a stored, skipped or failed member in the metrics that Mozilla's service has. */
 static void count_member(const struct archive_member *member, enum sl_code code, uint64_t begin_ns)
 {
     metric_observe_since(METRIC_TECKEN_FILE_UPLOAD, begin_ns, NULL);
@@ -141,7 +143,7 @@ static void count_member(const struct archive_member *member, enum sl_code code,
                    NULL, NULL);
 }
 
-/* Stores the next member until none is left or one fails. */
+/* A worker fiber, one of several: takes members one by one and stores them, until none is left or one has failed. */
 static void publish_some(void *arg)
 {
     struct uploads_publishing *p = arg;
@@ -159,9 +161,9 @@ static void publish_some(void *arg)
     }
 }
 
-/* ---- all ---- */
+/* ---- archives ---- */
 
-/* Invalidates the cache entries of the stored files. */
+/* Invalidates the cache entries about the members that were stored (those with a location), on this node and others. */
 static enum sl_code publish_invalidate(const struct archive *archive, struct sl_error *error)
 {
     size_t count = 0;
@@ -180,15 +182,16 @@ enum sl_code uploads_publish_one(struct archive *archive, enum store_part part, 
                                  struct sl_error *error)
 {
     struct uploads_publishing p = {.archive = archive, .part = part};
-    struct sl_error forgetting;
+    struct sl_error invalidation;
     enum sl_code code = publish_put(&p, job, archive->arena);
     if (code == SL_OK &&
         !store_location(sl_str(archive->scope), part, job->member->key, archive->arena, &job->member->location))
         code = sl_fail(&job->error, SL_BUSY, "out of memory");
-    if (code == SL_OK && publish_invalidate(archive, &forgetting) == SL_INTERNAL)
+    /* a failure concerns other processes only: this one has invalidated its entries in any case */
+    if (code == SL_OK && publish_invalidate(archive, &invalidation) == SL_INTERNAL)
         log_warn("uploads", "cannot notify other processes of an uploaded file; they may answer with its older version",
-                 LOG_ERR(&forgetting));
-    if (error != &job->error)
+                 LOG_ERR(&invalidation));
+    if (error != &job->error) /* the caller may pass the job's own error */
         *error = job->error;
     return code;
 }
@@ -199,11 +202,11 @@ enum sl_code uploads_publish(struct archive *archive, enum store_part part, stru
     unsigned workers = archive->config->workers ? archive->config->workers : loop_pool_threads();
     size_t helpers = archive->count < workers ? archive->count : workers;
     bool whole = fiber_run_workers(publish_some, &p, helpers ? helpers - 1 : 0);
-    struct sl_error forgetting;
-    enum sl_code code = publish_invalidate(archive, &forgetting);
-    if (code != SL_OK && code != SL_CANCELLED) /* this process has invalidated them in any case */
+    struct sl_error invalidation;
+    enum sl_code code = publish_invalidate(archive, &invalidation); /* also after a failure: some members are stored */
+    if (code != SL_OK && code != SL_CANCELLED) /* this process has invalidated its entries in any case */
         log_warn("uploads", "cannot notify other processes of uploaded files; they may answer with older versions",
-                 LOG_ERR(&forgetting));
+                 LOG_ERR(&invalidation));
     if (p.code != SL_OK) {
         *error = p.error;
         return p.code;

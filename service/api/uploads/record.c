@@ -1,5 +1,5 @@
-/* GET /api/uploads/upload/<id>: the record of an upload, for its user and for tokens with view_all. The store has it in
- * the form in which it is answered. */
+/* Records of finished uploads. GET /api/uploads/upload/<id> answers with the JSON document as it is stored, to the user who made the upload
+ * and to tokens with view_all. */
 #include "api/uploads/uploads.h"
 
 #include <stdio.h>
@@ -31,7 +31,7 @@ enum sl_code uploads_record_put(const char *scope, enum store_part part, uint64_
 
 /* ---- the owner ---- */
 
-/* True if the user of the token made this upload. */
+/* True if the record's upload was made by the user of the token: their email addresses are the same. */
 static bool is_of_user(struct sl_bytes record, struct sl_arena *arena, const struct mozilla_token *token)
 {
     static const struct sl_field user[] = {{.key = SL_STR("email"), .type = SL_FIELD_TEXT}, SL_FIELDS_END};
@@ -44,6 +44,7 @@ static bool is_of_user(struct sl_bytes record, struct sl_arena *arena, const str
 
 /* ---- the answer ---- */
 
+/* True for the id of an upload: 1 to 16 digits, which is what uploads_next_id returns. */
 static bool is_number(struct sl_str text)
 {
     for (size_t i = 0; i < text.size; i++)
@@ -52,7 +53,8 @@ static bool is_number(struct sl_str text)
     return text.size && text.size <= 16;
 }
 
-/* Finds the record in the regular part, then in that of try builds: its id does not tell which. */
+/* Maps the record with the id in the path: searches the part of releases, then that of try builds, as the id does not tell which one has
+ * it. SL_NOT_FOUND, also if the id is no number. */
 static enum sl_code open_record(struct http_exchange *x, const char *scope, struct sl_mapping *record,
                                 struct sl_error *error)
 {
@@ -68,14 +70,14 @@ static enum sl_code open_record(struct http_exchange *x, const char *scope, stru
 /* Answers the record of an upload, to its user or to a token that may see all. */
 void uploads_record_get(struct http_exchange *x)
 {
-    /* keeps the token valid */
+    /* a reference, as `token` points into the configuration, which may be replaced meanwhile */
     const struct config *config = config_retain(((const struct service *)x->service)->config);
     const struct mozilla_token *token;
     struct sl_mapping record;
     struct sl_error error = {0};
     if (uploads_get_token(x, &token) && !token)
         uploads_reply_error(x, 403, SL_STR("This requires an Auth-Token to authenticate the request"));
-    if (token && !x->status) {
+    if (token && !x->status) { /* a status is set if the token is invalid and that is answered */
         char scope[SYMBFILE_SCOPE];
         uploads_get_scope(x, token, scope);
         enum sl_code code = open_record(x, scope, &record, &error);

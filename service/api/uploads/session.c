@@ -1,10 +1,10 @@
-/* Resumable uploads as in Google Cloud Storage. A PUT has the whole body, or a piece with its Content-Range, or asks how much
- * has arrived ("bytes" and an asterisk):
+/* Resumable uploads as in Google Cloud Storage. A PUT sends the whole file, or a part with its Content-Range, or asks how much of the file
+ * has arrived (Content-Range with an asterisk):
  *
  *     Content-Range: bytes 0-524287/2000000   -> 308, Range: bytes=0-524287
- *     Content-Range: bytes [asterisk]/2000000   -> the same; 200 once the file is stored
+ *     Content-Range: bytes [asterisk]/2000000   -> 308, Range: bytes=0-524287; 200 once the file is stored
  *
- * Pieces are collected in a file. */
+ * The parts of a file are collected in a temporary file. */
 #include "api/uploads/session.h"
 
 #include "api/jobs/node.h"
@@ -23,25 +23,28 @@
 #include "core/pool.h"
 #include "id/id.h"
 
+/* MAX_OPEN: sessions that have a temporary file; HEAD_MAX: bytes of a symbol file in which its metadata is searched */
 enum { MAX_SESSIONS = 100000, MAX_OPEN = 256, HEAD_MAX = 8 << 10 };
 #define LIFE_MS (UINT64_C(7) * 24 * 3600 * 1000)
 
 struct session {
-    struct lru_entry lru; /* keyed by secret, in order of creation */
+    struct lru_entry lru; /* keyed by secret; in the order of their creation, as lookups do not mark sessions as used */
     char secret[SESSION_SECRET];
     char scope[SYMBFILE_SCOPE];
     enum store_part part;
     uint64_t size; /* bytes of the decompressed contents */
     uint8_t md5[16];
-    uint64_t received;
-    int fd; /* collected pieces; -1: none yet */
-    bool busy, done;
+    uint64_t received; /* bytes in `fd` */
+    int fd;            /* temporary file with the parts that have arrived; -1: none yet */
+    bool busy;         /* a request uses the session */
+    bool done;         /* the file is stored */
     size_t key_size;
     char key[];
 };
 
 static size_t open_files; /* number of sessions with an open file, at most MAX_OPEN */
 
+/* Closes the temporary file of the session, if it has one. */
 static void session_close(struct session *s)
 {
     if (s->fd < 0)
@@ -67,11 +70,12 @@ static void session_release(struct lru *lru, struct lru_entry *entry)
 static struct lru sessions = {
     .max_size = UINT64_MAX, .max_count = MAX_SESSIONS, .release = session_release, .in_use = session_is_busy};
 
-/* Makes a session. Its secret begins with the node, so that other nodes can forward requests, and is the only credential. */
+/* Begins a session, which ends after LIFE_MS. The secret is all that a client needs to send the file; its first digits are the number of
+ * this node, by which other nodes forward requests to it. False when out of memory, or if the system has no random bytes. */
 bool session_new(uint16_t node, const char *scope, enum store_part part, struct sl_str key, uint64_t size,
                  const uint8_t md5[16], char secret[SESSION_SECRET])
 {
-    uint8_t random[(SESSION_SECRET - 1) / 2 - sizeof node];
+    uint8_t random[(SESSION_SECRET - 1) / 2 - sizeof node]; /* two hex digits of the secret stand for a byte */
     struct session *s = calloc(1, sizeof *s + key.size);
     lru_expire(&sessions, loop_now_ms());
     if (!s || getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
@@ -87,7 +91,7 @@ bool session_new(uint16_t node, const char *scope, enum store_part part, struct 
     memcpy(secret, s->secret, SESSION_SECRET);
     s->lru.key = sl_str(s->secret);
     s->lru.expires_ms = loop_now_ms() + LIFE_MS;
-    /* it is busy meanwhile, so that lru_put does not remove it to make space for itself */
+    /* the new session is marked as busy meanwhile, so that lru_put does not evict it when all other sessions are busy */
     if (!lru_put(&sessions, &s->lru)) {
         free(s);
         return false;
@@ -101,16 +105,17 @@ bool session_new(uint16_t node, const char *scope, enum store_part part, struct 
 struct session_file {
     struct session *session;
     const struct config_store *config;
-    int fd;
-    struct sl_mapping body;
-    struct member_job job;
+    int fd;                 /* the file as it was sent */
+    struct sl_mapping body; /* of `fd` */
+    struct member_job job;  /* the file as it is to be stored, as if it were the member of an archive */
     struct sl_arena arena;
-    struct gzip_check_result result;
-    int head;   /* file with the start of the decompressed contents; -1 = none */
-    bool wrong; /* differs from the announced size or MD5 */
+    struct gzip_check_result result; /* what the converter says of the file */
+    int head;                        /* file with the start of the decompressed contents; -1 = none */
+    bool wrong;                      /* differs from the announced size or MD5 */
 };
 
-/* Sets `wrong` unless the file has the announced size and MD5. */
+/* Has a converter decompress the file, if it is a gzip file, and sets `wrong` unless the contents have the announced size and MD5. `head`
+ * gets the beginning of the contents. */
 static enum sl_code session_check(struct session_file *f) SL_SUSPENDS
 {
     const struct session *s = f->session;
@@ -128,7 +133,7 @@ static enum sl_code session_check(struct session_file *f) SL_SUSPENDS
     return code == SL_MALFORMED ? SL_OK : code;
 }
 
-/* Reads the properties of a symbol file. */
+/* Reads the metadata of a symbol file from the beginning of its contents, into job.info and job.names. */
 static void read_info(struct session_file *f, struct sl_str key)
 {
     char head[HEAD_MAX];
@@ -137,7 +142,8 @@ static void read_info(struct session_file *f, struct sl_str key)
         codeinfo_read((struct sl_str){head, (size_t)size}, key, &f->arena, &f->job.info, f->job.names);
 }
 
-/* Pool work: writes the checked file in the store's format; the header of a gzip file is replaced by the store's own. */
+/* Pool work: writes the checked file to job.work as it is stored: a gzip file with the store's header instead of the client's, any other as
+ * it is. */
 static void session_write(void *arg)
 {
     struct session_file *f = arg;
@@ -162,7 +168,7 @@ static void session_write(void *arg)
         read_info(f, key);
 }
 
-/* Checks the size and digest of what has arrived. If they are right, writes the file as the store keeps it. */
+/* Checks the size and MD5 of the file that has arrived (`wrong`). If they are right, writes the file to job.work as the store keeps it. */
 static enum sl_code session_check_and_write(struct session_file *f) SL_SUSPENDS
 {
     struct session *s = f->session;
@@ -180,6 +186,7 @@ static enum sl_code session_check_and_write(struct session_file *f) SL_SUSPENDS
     return code;
 }
 
+/* Pool work: discards job.work and unmaps the file that has arrived. */
 static void session_unmap(void *arg)
 {
     struct session_file *f = arg;
@@ -188,7 +195,8 @@ static void session_unmap(void *arg)
         sl_unmap(&f->body);
 }
 
-/* Checks and stores the complete file in `fd`. */
+/* Checks and stores the complete file in `fd`, and answers: 200 if it is stored, 400 if size or MD5 differ from the announced ones, else
+ * 500 or 503. uploads_publish_one takes an archive, so the file becomes the only member of one. */
 static void session_publish(struct http_exchange *x, struct session *s, const struct config *config, int fd)
 {
     struct session_file *f = calloc(1, sizeof *f);
@@ -226,7 +234,7 @@ static void session_publish(struct http_exchange *x, struct session *s, const st
 
 /* ---- the protocol ---- */
 
-/* Replies 308 with the range that has arrived; without a Range header if nothing has. */
+/* Replies 308 with the range of bytes that has arrived; without a Range header if nothing has. */
 static void reply_incomplete(struct http_exchange *x, const struct session *s)
 {
     char text[48];
@@ -237,9 +245,9 @@ static void reply_incomplete(struct http_exchange *x, const struct session *s)
         http_set_header(x, "Range", sl_str(kept));
 }
 
-struct session_piece {
-    bool asks; /* asks how much has arrived */
-    uint64_t first, last, total;
+struct session_piece {           /* a Content-Range */
+    bool asks;                   /* "bytes [asterisk]/...": asks how much has arrived */
+    uint64_t first, last, total; /* offsets of the first and the last byte; size of the file */
     bool has_total;
 };
 
@@ -254,6 +262,7 @@ static bool session_number(struct sl_str *text, uint64_t *number)
     return i > 0;
 }
 
+/* Removes `c` from the front of the text; false if the text does not begin with it. */
 static bool take_char(struct sl_str *text, char c)
 {
     bool there = text->size && *text->data == c;
@@ -262,7 +271,7 @@ static bool take_char(struct sl_str *text, char c)
     return there;
 }
 
-/* Reads a Content-Range: "bytes a-b/total"; a-b and total may each be an asterisk. */
+/* Reads a Content-Range: "bytes a-b/total"; a-b and total may each be an asterisk. False if it is malformed. */
 static bool read_piece(struct sl_str text, struct session_piece *piece)
 {
     *piece = (struct session_piece){0};
@@ -280,12 +289,12 @@ static bool read_piece(struct sl_str text, struct session_piece *piece)
 }
 
 struct session_append {
-    int from, to;
-    uint64_t at, size;
+    int from, to;      /* file of the request's body; temporary file of the session */
+    uint64_t at, size; /* offset in `to`; size by the Content-Range */
 };
 
-/* Pool work: appends the body to the collected pieces. SL_MALFORMED: it does not have the announced size; else it could not
- * be read or written. */
+/* Pool work: appends the body of a request to the session's temporary file. SL_MALFORMED: it does not have the size of its Content-Range;
+ * other errors: it could not be read or written. */
 static enum sl_code append_work(void *arg, struct sl_error *error)
 {
     struct session_append *a = arg;
@@ -301,7 +310,7 @@ static enum sl_code append_work(void *arg, struct sl_error *error)
     return code;
 }
 
-/* Opens the file that collects the pieces. False if too many are open, or on failure. */
+/* Opens the session's temporary file, if it has none yet. False if MAX_OPEN sessions have one, or if it cannot be created. */
 static bool session_open(struct session *s)
 {
     struct cache_tmp tmp;
@@ -314,8 +323,8 @@ static bool session_open(struct session *s)
     return true;
 }
 
-/* Answers a piece that was not appended; nothing if the request was cancelled. The client may send it again, as what had
- * arrived before is still there. */
+/* Answers a request whose part of the file was not appended: 400 for SL_MALFORMED, 503 for SL_BUSY, else 500; nothing if it was cancelled.
+ * The client may send the part again, as the parts before it are still there. */
 static void answer_failed_piece(struct http_exchange *x, const struct session *s, enum sl_code code,
                                 const struct sl_error *error)
 {
@@ -333,7 +342,8 @@ static void answer_failed_piece(struct http_exchange *x, const struct session *s
         uploads_reply_error(x, 500, SL_STR("Internal Server Error"));
 }
 
-/* Appends a piece. If it does not start where the last one ended, answers how much has arrived. */
+/* Appends a part of the file, and answers how much has arrived; with the last part the file is stored. A part that does not start where the
+ * one before ended is not appended: the answer tells the client from where to go on. */
 static void session_piece(struct http_exchange *x, struct session *s, const struct config *config,
                           const struct session_piece *piece, int body)
 {
@@ -360,7 +370,7 @@ static void session_piece(struct http_exchange *x, struct session *s, const stru
         reply_incomplete(x, s);
 }
 
-/* Handles a PUT: a question how much has arrived, a piece, or, without Content-Range, the whole file. */
+/* Handles a PUT to a session: the question how much has arrived, a part of the file, or, without Content-Range, the whole file. */
 static void session_take(struct http_exchange *x, struct session *s, const struct config *config)
 {
     struct sl_str range = http_header(x, "content-range");
@@ -389,13 +399,14 @@ enum { RELAY_ANSWER_MAX = 64 << 10 };
 
 struct relaying {
     struct http_exchange *x;
-    int fd;
-    struct sl_mapping body;
+    int fd;                 /* file of the request's body */
+    struct sl_mapping body; /* of `fd` */
     struct sl_error error;
-    struct sl_str range; /* Range header of the answer */
+    struct sl_str range; /* Range header of the other process's answer */
 };
 
-/* Called for each header field of the other node's answer: keeps Range, which tells the client how much has arrived. */
+/* fetch_relay.field, called for each header field of the other process's answer: copies Range, which tells the client how much has
+ * arrived. */
 static void relay_field(void *arg, struct sl_str name, struct sl_str value)
 {
     struct relaying *p = arg;
@@ -405,7 +416,7 @@ static void relay_field(void *arg, struct sl_str name, struct sl_str value)
         p->range = (struct sl_str){kept, value.size};
 }
 
-/* Relays the owner's answer; 503 if the owner cannot be reached. */
+/* Answers with the status and body of the other process's answer; with 503 if that could not be reached (`code`). */
 static void relay_answer(struct relaying *p, enum sl_code code, int status, struct sl_buf *answer)
 {
     if (code == SL_CANCELLED)
@@ -423,7 +434,8 @@ static void relay_answer(struct relaying *p, enum sl_code code, int status, stru
         http_set_header(p->x, "Range", p->range);
 }
 
-/* Passes a piece of an upload on to the process or node that has its session, and that one's answer back. */
+/* Sends the request on to `url`, at the process or node that has the session, and answers with that one's answer. `socket`: path of its
+ * Unix socket, if it is a process on this machine, else NULL. */
 static void session_relay(struct relaying *p, const char *url, const char *socket)
 {
     struct fetch_header headers[NODE_MAX_HEADERS + 1];
@@ -447,7 +459,8 @@ static void session_relay(struct relaying *p, const char *url, const char *socke
     sl_buf_free(&answer);
 }
 
-/* Returns the URL of the session at the process that its secret begins with; NULL if that is this one, or unknown. */
+/* Returns the URL of the session at the process or node whose number is at the beginning of the session's secret; NULL if that is this
+ * process, if it is unknown, or when out of memory. `*socket` gets the path of its Unix socket, or NULL. */
 static const char *session_url(struct http_exchange *x, const char **socket)
 {
     uint8_t all[(SESSION_SECRET - 1) / 2];
@@ -463,7 +476,7 @@ static const char *session_url(struct http_exchange *x, const char **socket)
     return sl_buf_move_to_arena(&url, &x->arena).data;
 }
 
-/* Forwards the request to the process that has the session. False if there is no other one. */
+/* Forwards the request to the process or node that has the session, and answers it. False if that is this process, or unknown. */
 static bool session_forward(struct http_exchange *x)
 {
     const char *socket, *url = session_url(x, &socket);
@@ -483,8 +496,8 @@ static bool session_forward(struct http_exchange *x)
     return true;
 }
 
-/* Handles a PUT for a session of this process, or forwards it to the process that has the session. Only one request at a
- * time may use a session, as pieces are appended to one file. */
+/* Handles a PUT for a session of this process, or forwards it to the process that has the session. Only one request at a time may use a
+ * session, as parts of the file are appended to one temporary file: a second one gets 503. */
 void session_put(struct http_exchange *x)
 {
     lru_expire(&sessions, loop_now_ms());
@@ -500,7 +513,7 @@ void session_put(struct http_exchange *x)
     s->busy = true;
     session_take(x, s, config);
     s->busy = false;
-    if (s->done)
+    if (s->done) /* the session stays without its temporary file: a client may ask again whether the file is stored */
         session_close(s);
     config_release((struct config *)(uintptr_t)config);
 }

@@ -14,10 +14,10 @@ struct single_file {
     struct sl_opt_u64 size;
 };
 
-struct single {
+struct single { /* the body of a request: files to upload one by one */
     struct single_file *files;
     size_t count;
-    bool no_memory;
+    bool no_memory; /* the body was not read for lack of memory */
 };
 
 /* ---- reading ---- */
@@ -34,7 +34,7 @@ static const struct sl_field single_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Reads the body; false if it is malformed or memory is short (no_memory). */
+/* Reads the body of a request. False if it is malformed or lacks a member, or for lack of memory (`no_memory` is set). */
 static bool single_read(struct sl_str body, struct sl_arena *arena, struct single *single)
 {
     struct sl_json j = sl_json(body, arena, true);
@@ -50,11 +50,12 @@ static bool single_read(struct sl_str body, struct sl_arena *arena, struct singl
 struct single_answer {
     struct http_exchange *x;
     const struct config_store *config;
-    enum store_part part;
+    enum store_part part; /* to which the token may upload: that of releases, or else that of try builds */
     struct sl_json_writer w;
-    char scope[SYMBFILE_SCOPE];
+    char scope[SYMBFILE_SCOPE]; /* of the uploads */
 };
 
+/* Writes the type of an action ("upload", "skip", "error") and, if it is not NULL, the message of an error. */
 static void answer_action(struct sl_json_writer *w, const char *type, const char *message)
 {
     sl_json_member_str(w, "type", sl_str(type));
@@ -63,7 +64,7 @@ static void answer_action(struct sl_json_writer *w, const char *type, const char
     sl_json_member_str(w, "msg", sl_str(message));
 }
 
-/* Parses an MD5 of lower-case hex digits. */
+/* Parses an MD5 of 32 lower-case hex digits; false for any other text. */
 static bool read_md5(struct sl_str text, uint8_t md5[16])
 {
     size_t size;
@@ -90,8 +91,8 @@ static void answer_upload(struct single_answer *a, struct sl_str key, const char
     sl_buf_free(&url);
 }
 
-/* Writes what the client is to do with a file: send it, skip it, or correct it. SL_BUSY: memory is short; else the code of
- * the store, which could not be queried. */
+/* Writes what the client is to do with a file: "upload" it, "skip" it because the store has the same file, or report an "error" in key or
+ * MD5. SL_OK; SL_BUSY: memory is short; else the error of the store, which could not be queried. */
 static enum sl_code answer_file(struct single_answer *a, const struct single_file *file, struct sl_error *error)
 {
     struct sl_str key;
@@ -125,8 +126,8 @@ static enum sl_code answer_file(struct single_answer *a, const struct single_fil
     return SL_OK;
 }
 
-/* Answers for each file of the request whether and where to upload it. Failures are answered with 500, or with 503 when
- * memory or descriptors are short. */
+/* Answers for each file of the request whether and where the client shall upload it: 201. If that fails for one file, no answer for the
+ * others is given: 503 if memory or descriptors are short, else 500. */
 static void single_answer(struct http_exchange *x, const struct config *config, const struct mozilla_token *token,
                           const struct single *single)
 {
@@ -171,10 +172,11 @@ static void single_answer(struct http_exchange *x, const struct config *config, 
     sl_buf_free(&body);
 }
 
-/* Answers a request to upload files one by one: 400 if it is malformed or has too many files. */
+/* POST /upload/v2/: answers a request to upload files one by one; 400 if it is malformed or has too many files. If its token is refused,
+ * the body is read nevertheless, so that the client reads the answer. */
 static void single_post(struct http_exchange *x)
 {
-    /* keeps the token valid */
+    /* a reference, as `token` points into the configuration, which may be replaced meanwhile */
     const struct config *config = config_retain(((const struct service *)x->service)->config);
     const struct mozilla_token *token;
     struct sl_bytes body;

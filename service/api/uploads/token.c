@@ -8,14 +8,15 @@
 #include "core/loop.h"
 #include "core/status.h"
 
-/* The routes of this folder exist only if there is a store. */
+/* http_route.there: the routes of this API exist only while a store is configured. */
 bool uploads_find(const struct http_exchange *x)
 {
     (void)x;
     return store_is_open();
 }
 
-/* Replies with an error. The blank after the colon is needed: tests of clients compare bytes. */
+/* Replies with {"error": text}, for 404 also with the request's path. The blanks after the colons are needed, as tests of clients compare
+ * the bytes; the JSON writer does not put them there. */
 void uploads_reply_error(struct http_exchange *x, int status, struct sl_str text)
 {
     struct sl_buf body = {0};
@@ -24,7 +25,7 @@ void uploads_reply_error(struct http_exchange *x, int status, struct sl_str text
     sl_json_put_str(&w, text);
     if (status == 404) {
         sl_buf_cstr(&body, ", \"path\": ");
-        w.comma = false;
+        w.comma = false; /* the comma is written already */
         sl_json_put_str(&w, x->path);
     }
     sl_buf_u8(&body, '}');
@@ -33,8 +34,8 @@ void uploads_reply_error(struct http_exchange *x, int status, struct sl_str text
         http_set_header(x, "Vary", SL_STR("Auth-Token"));
 }
 
-/* Answers an error with the text of Mozilla's service. For paths and methods that do not exist, an invalid token is
- * reported instead (uploads_get_token answers it). */
+/* Answers an error with the text that Mozilla's service has for it. A request with an invalid token gets the answer for that (by
+ * uploads_get_token) instead of 404 or 405. */
 void uploads_error(struct http_exchange *x, int status, const char *detail)
 {
     const struct mozilla_token *token;
@@ -53,7 +54,7 @@ void uploads_error(struct http_exchange *x, int status, const char *detail)
     sl_buf_free(&text);
 }
 
-/* Reads the body to its end and drops it. */
+/* Reads the rest of the request's body and drops it: a client that is still sending would not read the answer. */
 void uploads_discard_body(struct http_exchange *x)
 {
     struct sl_bytes piece;
@@ -63,8 +64,8 @@ void uploads_discard_body(struct http_exchange *x)
         ;
 }
 
-/* Finds a token. A label, from the first '-' on, is ignored. Compares with all tokens, so the time does not depend on the
- * match. */
+/* Finds the configured token that the client has sent; NULL if there is none. A label behind the token, from the first '-' on, is ignored.
+ * Always compares with all tokens, so that the time does not tell which one matches. */
 static const struct mozilla_token *token_find(const struct config *config, struct sl_str sent)
 {
     const struct mozilla_token *found = NULL;
@@ -77,13 +78,15 @@ static const struct mozilla_token *token_find(const struct config *config, struc
     return found;
 }
 
+/* Answers that the token is refused; returns false. */
 static bool refuse_token(struct http_exchange *x, int status, struct sl_str text)
 {
     uploads_reply_error(x, status, text);
     return false;
 }
 
-/* Finds the token that the request sent, if any. False: it is not valid, and the answer is set. */
+/* Finds the token that the request sends; `*token` is NULL if it sends none. False: the token is unknown, expired or of an inactive user,
+ * and 403 is answered, or 429 after too many unknown tokens. */
 bool uploads_get_token(struct http_exchange *x, const struct mozilla_token **token)
 {
     const struct config *config = ((const struct service *)x->service)->config;
@@ -121,8 +124,8 @@ void uploads_get_scope(const struct http_exchange *x, const struct mozilla_token
     symbfile_scope(owned ? token->scope : SL_STR(""), scope);
 }
 
-/* Returns the access key that the request sent, if downloads need one (it was checked before). NULL if there is none, or it
- * has no scopes. */
+/* Returns the access key of the request, to read its scopes: it was checked before the handler, which sets key_has_scopes. NULL if there is
+ * none, if it has no scopes, or if uploads do not belong to scopes. */
 static const struct access_key *find_access_key(struct http_exchange *x, const struct config *config)
 {
     const struct access_key *key = NULL;
@@ -131,8 +134,8 @@ static const struct access_key *find_access_key(struct http_exchange *x, const s
     return access_check(x, ACCESS_ANY_FORM, x->route->rights, &key) == ACCESS_GRANTED ? key : NULL;
 }
 
-/* Lists the scopes, besides the shared one, whose uploads the request may read: that of its token, or those of its access
- * key. */
+/* Lists the scopes, besides the shared one, whose uploads the request may read: that of its token, or without a token those of its access
+ * key. False when out of memory. */
 bool uploads_list_scopes(struct http_exchange *x, const struct mozilla_token *token, char (**scopes)[SYMBFILE_SCOPE],
                          size_t *count)
 {
@@ -146,7 +149,7 @@ bool uploads_list_scopes(struct http_exchange *x, const struct mozilla_token *to
             symbfile_scope(key->scopes[i], (*scopes)[*count]);
         else
             uploads_get_scope(x, token, (*scopes)[*count]);
-        *count += *(*scopes)[*count] != '\0';
+        *count += *(*scopes)[*count] != '\0'; /* the shared scope, "", is not listed: the next one overwrites it */
     }
     return *scopes != NULL;
 }

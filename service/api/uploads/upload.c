@@ -12,6 +12,7 @@
 #include "core/pool.h"
 #include "http/multipart.h"
 
+/* FORM_OVERHEAD: bytes of a form besides its archive; FIELD_MAX: bytes of a field */
 enum { FORM_OVERHEAD = 1 << 20, FIELD_MAX = 64 << 10 };
 
 /* 9999-12-31: the expiry sent for tokens without one, the last date that all clients can parse. */
@@ -19,14 +20,15 @@ enum { FORM_OVERHEAD = 1 << 20, FIELD_MAX = 64 << 10 };
 
 struct upload {
     struct http_exchange *x;
-    const struct config *config; /* held */
+    const struct config *config; /* a reference */
     const struct mozilla_token *token;
     struct archive archive;
-    int fd; /* the body */
-    struct sl_str boundary;
-    bool has_file, in_file, has_try;
-    struct sl_str *field; /* the field that is being read; NULL: another part */
-    size_t looked_at;     /* offset in the body; pages before it are dropped */
+    int fd;                 /* file of the request's body; after upload_fetch, the downloaded archive */
+    struct sl_str boundary; /* of the multipart form; data NULL: the form is urlencoded */
+    bool has_file, in_file; /* the form has an archive; the part that is being read is the archive */
+    bool has_try;           /* the form has the field "try" */
+    struct sl_str *field;   /* the field that is being read: `url` or `try_field`; NULL: another part */
+    size_t dropped;         /* offset in the body: pages before it were read, and dropped from memory */
     struct sl_str url, try_field;
     struct uploads_url from; /* download of an archive by URL */
     enum store_part part;
@@ -35,7 +37,8 @@ struct upload {
 
 /* ---- the form: its parts are views of the body ---- */
 
-/* Begins a part: the first file is the archive; of the fields only "url" and "try" matter. */
+/* Begins a part of the form: a file or a field. The first file is the archive, and `name` its file name; other files are ignored, and so
+ * are fields other than "url" and "try". */
 static enum sl_code upload_begin_part(struct upload *u, struct sl_str name, bool is_file)
 {
     struct sl_arena *arena = u->archive.arena;
@@ -60,6 +63,7 @@ struct upload_form {
     struct multipart *multipart;
 };
 
+/* multipart_callbacks.begin. */
 static enum sl_code upload_begin(void *arg, struct sl_str name, struct sl_error *error)
 {
     struct upload_form *form = arg;
@@ -67,15 +71,15 @@ static enum sl_code upload_begin(void *arg, struct sl_str name, struct sl_error 
     return code == SL_OK ? code : sl_fail(error, code, "out of memory");
 }
 
-/* Takes the next bytes of a part. The pieces of a part follow each other in the mapped body, so a part is a view of it.
- * Pages that were read are dropped from memory, as an archive may be large. */
+/* multipart_callbacks.data: adds the next bytes of a part to it. All bytes of a part follow each other in the mapped body, so that the part
+ * is a view that grows. Pages that were read are dropped from memory, as an archive may be large. */
 static enum sl_code upload_data(void *arg, struct sl_bytes data, struct sl_error *error)
 {
     struct upload *u = ((struct upload_form *)arg)->upload;
     size_t end = (size_t)(data.data + data.size - u->archive.body.bytes.data);
-    if (end - u->looked_at >= 2 * MULTIPART_PIECE) {
-        sl_mapping_drop(&u->archive.body, u->looked_at, end - u->looked_at);
-        u->looked_at = end;
+    if (end - u->dropped >= 2 * MULTIPART_PIECE) {
+        sl_mapping_drop(&u->archive.body, u->dropped, end - u->dropped);
+        u->dropped = end;
     }
     if (u->in_file) {
         if (!u->archive.bytes.size)
@@ -91,7 +95,8 @@ static enum sl_code upload_data(void *arg, struct sl_bytes data, struct sl_error
     return SL_OK;
 }
 
-/* Splits the body of a form into its files. False with the failure in the archive: 503 without memory, 400 if it is malformed. */
+/* Reads a multipart form: sets the archive and the fields. False: the archive's `failure` is set, 503 when out of memory, 400 if the form
+ * is malformed. */
 static bool upload_read_multipart(struct upload *u)
 {
     struct upload_form form = {.upload = u};
@@ -107,7 +112,8 @@ static bool upload_read_multipart(struct upload *u)
     return code == SL_OK || archive_fail(&u->archive, 400, "Must be multipart form data with at least one file");
 }
 
-/* Reads the fields of a form without files; one that is too large has none. False, with the failure set, when out of memory. */
+/* Reads the fields of an urlencoded form, which has no files. A form of more than FIELD_MAX bytes is treated like an empty one. False, with
+ * `failure` set, when out of memory. */
 static bool upload_read_urlencoded(struct upload *u)
 {
     struct sl_bytes body = u->archive.body.bytes;
@@ -128,7 +134,7 @@ static bool upload_read_urlencoded(struct upload *u)
     return true;
 }
 
-/* Pool work: reads the form. A form without a file must have a URL. */
+/* Pool work: reads the form. `failure` is set if that fails, or if the form has neither a file nor a URL. */
 static void upload_read(void *arg)
 {
     struct upload *u = arg;
@@ -147,9 +153,10 @@ static void upload_read(void *arg)
 
 struct directory_reading {
     struct archive *archive;
-    int entries;
+    int entries; /* file of archive_list_directory */
 };
 
+/* Pool work: reads the directory that archive_list_directory has listed. */
 static void upload_read_entries(void *arg)
 {
     const struct directory_reading *reading = arg;
@@ -171,7 +178,7 @@ static void upload_read_directory(struct upload *u)
 
 /* ---- by URL ---- */
 
-/* Pool work: the downloaded archive takes the place of the form's body. */
+/* Pool work: unmaps the form, and maps the downloaded archive in its place. `failure` is set if that fails. */
 static void upload_read_fetched(void *arg)
 {
     struct upload *u = arg;
@@ -185,8 +192,8 @@ static void upload_read_fetched(void *arg)
     u->archive.bytes = u->archive.body.bytes;
 }
 
-/* Downloads the archive; it replaces the form's body, so the fields that are still needed are copied: of `try` only whether
- * it has a value matters. */
+/* Downloads the archive from the form's URL, and reads its directory. As the archive replaces the form in `fd` and in memory, `url` is
+ * copied before; of `try_field` only whether it is empty matters from now on. `failure` is set if that fails. */
 static void upload_fetch(struct upload *u)
 {
     struct cache_tmp tmp;
@@ -213,10 +220,11 @@ static void upload_fetch(struct upload *u)
 
 struct upload_checking {
     struct upload *upload;
-    size_t next, failed; /* index of the first bad member */
+    size_t next;   /* index of the first member that no fiber has taken */
+    size_t failed; /* index of the first bad member so far; SIZE_MAX: there is none */
 };
 
-/* Records a bad member. Members are checked concurrently: the first one in the archive is reported. */
+/* Sets `failure` for a bad member. Members are checked concurrently: of several bad ones the first in the archive is reported. */
 static void upload_check_failed(struct upload_checking *c, size_t index, const struct member_job *job)
 {
     struct archive *archive = &c->upload->archive;
@@ -232,7 +240,7 @@ static void upload_check_failed(struct upload_checking *c, size_t index, const s
         archive_fail(archive, job->code == SL_BUSY ? 503 : 500, "Internal Server Error");
 }
 
-/* Checks the next member until none is left or one is bad. */
+/* A worker fiber, one of several: takes members one by one and checks them, until none is left or one is bad. */
 static void upload_check_some(void *arg)
 {
     struct upload_checking *c = arg;
@@ -246,7 +254,7 @@ static void upload_check_some(void *arg)
     }
 }
 
-/* Checks the members concurrently; a bad one sets `failure`. False when cancelled. */
+/* Checks the contents of the members concurrently. `failure` is set if one is bad. False when cancelled. */
 static bool upload_check(struct upload *u)
 {
     struct upload_checking c = {.upload = u, .failed = SIZE_MAX};
@@ -272,7 +280,7 @@ static void upload_time(struct sl_json_writer *w, const char *key, uint64_t us)
     sl_json_member_str(w, key, sl_str(text));
 }
 
-/* Returns a new id, the time in microseconds; ids increase even if the clock does not. */
+/* Returns a new id: microseconds since the epoch, or the last id plus 1 if the clock has not advanced since or was set back. */
 uint64_t uploads_next_id(void)
 {
     static uint64_t last;
@@ -281,7 +289,8 @@ uint64_t uploads_next_id(void)
     return last;
 }
 
-/* Writes the upload for an answer or a record: `user` is an address in answers, an object in records. */
+/* Writes the members that an upload has in an answer and in its record (`is_record`). In the answer "user" is the email address, in the
+ * record an object with id and address; the bucket's name has different keys. */
 static void write_upload(struct sl_json_writer *w, const struct upload *u, uint64_t id, bool is_record)
 {
     sl_json_member_u64(w, "id", id);
@@ -313,7 +322,7 @@ static void write_upload(struct sl_json_writer *w, const struct upload *u, uint6
     sl_json_end_array(w);
 }
 
-/* Writes the files that this upload stored; those that the store had already are left out. */
+/* Writes the member "file_uploads": the files that this upload has stored, without those that the store had already. */
 static void write_file_uploads(struct sl_json_writer *w, const struct upload *u)
 {
     sl_json_member_array(w, "file_uploads");
@@ -349,7 +358,7 @@ static void upload_keep_record(const struct upload *u, uint64_t id)
         sl_json_put_str(&w, u->archive.ignored[i]);
     sl_json_end_array(&w);
     write_file_uploads(&w, u);
-    sl_json_put_key(&w, "related"); /* uploads with the same contents are not searched */
+    sl_json_put_key(&w, "related"); /* other uploads with the same contents: always empty, as they are not searched */
     sl_json_begin_array(&w);
     sl_json_end_array(&w);
     sl_json_end_object(&w);
@@ -360,7 +369,7 @@ static void upload_keep_record(const struct upload *u, uint64_t id)
     sl_buf_free(&record);
 }
 
-/* Answers a stored upload and keeps its record. */
+/* Stores the record of a finished upload, and answers 201. */
 static void upload_reply(struct upload *u)
 {
     struct sl_buf body = {0};
@@ -390,6 +399,7 @@ static void upload_log(const struct upload *u)
              LOG_U64("stored", stored), LOG_U64("skipped", skipped));
 }
 
+/* Answers with the archive's `failure`, and logs it. */
 static void upload_refuse(struct upload *u)
 {
     const struct uploads_failure *failure = &u->archive.failure;
@@ -400,7 +410,8 @@ static void upload_refuse(struct upload *u)
 
 /* ---- the request ---- */
 
-/* Chooses the store: as the field `try` says; without it, "try" if the token may not upload releases. */
+/* Chooses the part of the store. With the field "try": that of try builds if it has a value, else that of releases. Without the field: that
+ * of releases, unless the token may only upload try builds. False, with `failure`, if the token may not upload to it. */
 static bool upload_choose_store(struct upload *u)
 {
     bool is_try = u->has_try ? u->try_field.size != 0 : !u->token->upload;
@@ -408,8 +419,8 @@ static bool upload_choose_store(struct upload *u)
     return (is_try ? u->token->upload_try : u->token->upload) || archive_fail(&u->archive, 403, "Forbidden");
 }
 
-/* Reads, checks and stores an upload; `failure` is set if it is refused. The failure stays unset when cancelled, as then
- * nobody is answered. */
+/* Reads, checks and stores an upload. `failure` is set if the upload is refused or cannot be stored. It may stay unset when cancelled, as
+ * then nobody is answered. */
 static void upload_store(struct upload *u)
 {
     struct sl_error error = {0};
@@ -421,7 +432,7 @@ static void upload_store(struct upload *u)
         upload_read_directory(u);
     if (!u->archive.failure.status && upload_choose_store(u) && !u->has_file)
         upload_fetch(u);
-    if (u->archive.failure.status || !upload_check(u) || u->archive.failure.status)
+    if (u->archive.failure.status || !upload_check(u) || u->archive.failure.status) /* upload_check may set it, too */
         return;
     enum sl_code code = uploads_publish(&u->archive, u->part, &error);
     if (code == SL_OK || code == SL_CANCELLED)
@@ -431,6 +442,7 @@ static void upload_store(struct upload *u)
     archive_fail(&u->archive, code == SL_BUSY ? 503 : 500, "Internal Server Error");
 }
 
+/* Pool work: unmaps and closes the file of the upload. */
 static void upload_end(void *arg)
 {
     struct upload *u = arg;
@@ -466,11 +478,11 @@ static void upload_take(struct http_exchange *x, const struct mozilla_token *tok
     config_release(u->config);
 }
 
-/* Receives an upload, for a valid token; else its body is read and dropped, so that the client reads the answer. */
+/* POST /upload/: receives an archive. If the token is refused, the body is read nevertheless, so that the client reads the answer. */
 static void upload_post(struct http_exchange *x)
 {
     const struct mozilla_token *token;
-    /* keeps the token valid */
+    /* a reference, as `token` points into the configuration, which may be replaced meanwhile */
     const struct config *config = config_retain(((const struct service *)x->service)->config);
     uint64_t begin = clock_mono_ns();
     if (uploads_authorize(x, &token))
@@ -488,7 +500,8 @@ static uint64_t upload_limit(const struct http_exchange *x)
 
 /* ---- permissions of a token ---- */
 
-/* Answers what a token may do. One that never expires has a date in the far future, as clients expect a date. */
+/* POST /upload/auth_info/: answers what the request's token may do. For a token that never expires the answer has a date in the far future,
+ * as clients expect a date. */
 static void auth_info(struct http_exchange *x)
 {
     const struct mozilla_token *token;
