@@ -17,8 +17,8 @@ bool breaker_allows(const struct shared_backend *backend)
     return !backend->down;
 }
 
-/* Notes an answer: earlier failures no longer count. */
-static void up(struct shared_backend *backend)
+/* Records that the back end has answered: earlier failures no longer count. */
+static void note_answer(struct shared_backend *backend)
 {
     backend->failures = 0;
     backend->last_answer_ms = loop_now_ms();
@@ -32,21 +32,22 @@ static void up(struct shared_backend *backend)
 static void probe_until_up(void *arg)
 {
     struct shared_backend *backend = arg;
-    /* Unusable answers usually last longer than a restart. */
+    /* A back end that was paused for unusable answers is probed seldom from the start: what causes these usually lasts longer
+     * than a restart of the server. */
     uint64_t pause = backend->failures >= backend->patience ? LONGEST_PAUSE_MS : FIRST_PAUSE_MS;
     while (fiber_sleep(pause)) {
         enum shared_result result = backend->probe();
         if (result == SHARED_HIT) {
             log_warn("shared", "shared cache responds again", LOG_STR("backend", backend->name));
             backend->down = false;
-            up(backend);
+            note_answer(backend);
             return;
         }
         pause = pause * 2 < LONGEST_PAUSE_MS ? pause * 2 : LONGEST_PAUSE_MS;
     }
 }
 
-/* Stops the use of a back end, and starts the fiber that probes it. */
+/* Stops the use of a back end, unless it is paused already, and starts the fiber that probes it. */
 static void pause_backend(struct shared_backend *backend)
 {
     if (backend->down)
@@ -60,6 +61,7 @@ static void pause_backend(struct shared_backend *backend)
         backend->down = false; /* no fiber would ever probe it */
 }
 
+/* Counts an operation and its duration in the metrics. */
 static void count(const struct shared_backend *backend, enum shared_op op, const char *kind, uint64_t begin_ms,
                   enum shared_result result)
 {
@@ -81,7 +83,7 @@ void breaker_note(struct shared_backend *backend, enum shared_op op, const char 
     switch (result) {
     case SHARED_TIMEOUT:
     case SHARED_UNREACHABLE:
-        /* One slow answer among many others does not mean that it is dead. */
+        /* If it has answered another operation since this one began, it is alive, only slow. */
         if (backend->last_answer_ms <= begin_ms)
             pause_backend(backend);
         break;
@@ -90,7 +92,7 @@ void breaker_note(struct shared_backend *backend, enum shared_op op, const char 
             pause_backend(backend);
         break;
     default:
-        if (!backend->down)
-            up(backend);
+        if (!backend->down) /* a paused one is used again only after a successful probe */
+            note_answer(backend);
     }
 }

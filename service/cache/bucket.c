@@ -13,19 +13,20 @@
 #include "objectstore/objectstore.h"
 
 #define SECOND_NS UINT64_C(1000000000)
-/* A request waits for the shared layer before it computes, so the first byte and the credentials have short limits. */
+/* A request waits for the shared layer before it computes, so the first byte (HEAD_MS) and the credentials have short limits. BODY_S: limit
+ * of a whole request. RETRY_MS: pause after credentials could not be got. */
 enum { HEAD_MS = 500, BODY_S = 60, CREDENTIALS_MS = 300, RETRY_MS = 1000 };
 
 static struct {
     struct object_store store;
-    struct fiber_group *group; /* of the fiber that requests credentials */
-    bool asking;
-    uint64_t not_before_ms; /* earliest time of the next request */
-    struct fiber_wait_list asked;
+    struct fiber_group *group;    /* of the fiber that requests credentials */
+    bool asking;                  /* that fiber runs */
+    uint64_t not_before_ms;       /* earliest time of the next request for credentials */
+    struct fiber_wait_list asked; /* fibers that wait for credentials */
 } bucket;
 static struct {
-    unsigned running, max; /* uploads: they share the download slots of their host with look-ups */
-    struct fiber_wait_list free;
+    unsigned running, max; /* limited, as uploads share the requests per host (max_downloads_per_host) with look-ups */
+    struct fiber_wait_list free; /* fibers that wait until fewer uploads run */
 } uploads;
 
 static bool is_s3(void)
@@ -51,7 +52,8 @@ static void request_credentials(void *unused)
     fiber_wake_all(&bucket.asked);
 }
 
-/* True if there are credentials; waits for them at most CREDENTIALS_MS. A separate fiber renews them before they expire. */
+/* True if there are credentials that are valid now. Starts a fiber that gets or renews them if they are missing or expire soon, and waits
+ * for missing ones at most CREDENTIALS_MS. */
 static bool authorize(void)
 {
     uint64_t end = loop_now_ms() + CREDENTIALS_MS;
@@ -75,8 +77,8 @@ const char *bucket_last_error(void)
     return last_failure;
 }
 
-/* Returns what an error of a request means to the shared cache. An HTTP status shows that the server works:
- * SHARED_ERROR instead of SHARED_UNREACHABLE. */
+/* Returns what an error of a request means to the shared cache, and logs it with the text `what`, at most once a minute. A response with an
+ * HTTP status shows that the server can be reached: SHARED_ERROR instead of SHARED_UNREACHABLE. */
 static enum shared_result failure(const struct object_store_call *call, enum sl_code code, const char *what,
                                   const struct sl_error *error)
 {
@@ -98,15 +100,15 @@ static enum shared_result failure(const struct object_store_call *call, enum sl_
 struct bucket_download {
     struct object_store_call call;
     const char *name;
-    int fd;
-    bool done;
+    int fd;    /* the file to download into */
+    bool done; /* `code` and `error` are set */
     enum sl_code code;
     struct sl_error error;
-    struct fiber_wait_list finished;
+    struct fiber_wait_list finished; /* the fiber that waits for the download */
 };
 
-/* No kind's contents begin like a zstd frame. Contents that do have lost their Content-Encoding: the server died before it
- * stored that, or a proxy drops header fields. */
+/* True if the downloaded file begins like a zstd frame, as the contents of no kind do. Then it is still compressed, because the response
+ * had no Content-Encoding: the server died before it stored that, or a proxy drops header fields. */
 static bool is_packed(int fd)
 {
     static const uint8_t magic[4] = {0x28, 0xB5, 0x2F, 0xFD};
@@ -114,7 +116,7 @@ static bool is_packed(int fd)
     return pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head && memcmp(head, magic, sizeof head) == 0;
 }
 
-/* Runs as a fiber: downloads an entry. */
+/* Runs as a fiber: downloads an entry, and decompresses it if the fetcher has not. */
 static void download(void *arg)
 {
     struct bucket_download *d = arg;
@@ -125,15 +127,15 @@ static void download(void *arg)
     fiber_wake_all(&d->finished);
 }
 
-/* True if the first byte has arrived. */
+/* True if the first byte has arrived in the file. */
 static bool has_begun(int fd)
 {
     struct stat st;
     return fstat(fd, &st) == 0 && st.st_size > 0;
 }
 
-/* Downloads an entry in a fiber of its own, and waits: a whole entry may take a minute, but its first byte at most half a second. A bucket
- * that denies access to a missing object (S3 without the right to list) is a miss. */
+/* Downloads an entry in a fiber of its own and waits for it, but only half a second (HEAD_MS) for its first byte: then SHARED_TIMEOUT. If
+ * access is denied, that is a miss: S3 also denies access to missing objects, if the credentials do not permit listing. */
 static enum shared_result get_within(struct bucket_download *d)
 {
     struct fiber_group group;
@@ -159,21 +161,22 @@ static enum shared_result get_within(struct bucket_download *d)
                              : failure(&d->call, d->code, "cannot read from the bucket of the shared cache", &d->error);
 }
 
-/* The back end's `get`: downloads an entry into the file. Without credentials the bucket counts as unreachable. The entry's age is that of
- * the object. */
+/* shared_backend.get: downloads an entry into the file. Without credentials the bucket counts as unreachable. The time of creation of the
+ * entry is that of the object. */
 static enum shared_result bucket_get(const char *name, int fd, struct shared_value *value)
 {
     struct bucket_download d = {
         .call = {.timeout_ns = BODY_S * SECOND_NS, .refuse_pages = true}, .name = name, .fd = fd};
     enum shared_result result = authorize() ? get_within(&d) : SHARED_UNREACHABLE;
-    value->code = SL_OK;
+    value->code = SL_OK; /* a bucket has contents only, no errors */
     value->created_s = d.call.modified_s;
     return result;
 }
 
 /* ---- exists ---- */
 
-/* Asks the bucket whether the object exists. Denied access counts as a miss: S3 denies access to missing objects (object_store_call.is_denied). */
+/* shared_backend.exists: asks the bucket whether the object exists. Denied access counts as a miss, as S3 also denies access to missing
+ * objects (object_store_call.is_denied). */
 static enum shared_result exists(const char *name)
 {
     struct object_store_call call = {.timeout_ns = HEAD_MS * (SECOND_NS / 1000)};
@@ -186,14 +189,14 @@ static enum shared_result exists(const char *name)
                             : failure(&call, code, "cannot read from the bucket of the shared cache", &error);
 }
 
-/* Finds out whether the bucket works: any answer shows it, also that there is no such object. */
+/* shared_backend.probe: SHARED_HIT if the bucket answers a question for any object, also with "not found". */
 static enum shared_result probe(void)
 {
     enum shared_result result = exists("probe");
     return result == SHARED_MISS ? SHARED_HIT : result;
 }
 
-/* The back end's `del`: deletes an object; one that is not there is SHARED_MISS or, where the server does not tell, a success. */
+/* shared_backend.del: deletes an object. SHARED_HIT: it does not exist now. */
 static enum shared_result del(const char *name)
 {
     struct object_store_call call = {.timeout_ns = BODY_S * SECOND_NS};
@@ -206,7 +209,8 @@ static enum shared_result del(const char *name)
 }
 
 /* ---- put ---- */
-/* Uploads an entry once. 412 and 409 mean that another machine was faster; 501 that the server knows no conditional requests. */
+/* Sends an entry to the bucket; with `if_absent` only if the bucket does not have it. Statuses of such conditional requests: 412 and 409
+ * mean that another machine was faster, SHARED_SKIPPED; 501 that the server does not support them, SHARED_ERROR with `*status`. */
 static enum shared_result put_once(const struct shared_entry *entry, bool if_absent, int *status)
 {
     struct object_store_call call = {.timeout_ns = BODY_S * SECOND_NS};
@@ -226,7 +230,7 @@ static enum shared_result put_once(const struct shared_entry *entry, bool if_abs
                          : failure(&call, code, "cannot write to the bucket of the shared cache", &error);
 }
 
-/* Uploads an entry, after waiting until less than `uploads.max` others are running. */
+/* shared_backend.put: uploads an entry, unless the bucket has it. Waits until fewer than `uploads.max` uploads run. */
 static enum shared_result bucket_put(const struct shared_entry *entry)
 {
     int status;
@@ -235,7 +239,7 @@ static enum shared_result bucket_put(const struct shared_entry *entry)
             return SHARED_CANCELLED;
     uploads.running++;
     enum shared_result result = put_once(entry, !entry->replace, &status);
-    if (result == SHARED_ERROR && status == 501) { /* conditional requests are not supported: look first */
+    if (result == SHARED_ERROR && status == 501) { /* conditional requests are not supported: ask first, then upload */
         result = exists(entry->name);
         result = result == SHARED_HIT ? SHARED_SKIPPED : put_once(entry, false, &status);
     }
@@ -255,6 +259,7 @@ struct shared_backend *shared_bucket(const struct config *config, struct sl_aren
     bucket.asking = false;
     bucket.not_before_ms = 0;
     uploads.running = 0;
+    /* the other half of the requests per host is for look-ups */
     uploads.max = config->max_downloads_per_host > 3 ? config->max_downloads_per_host / 2 : 1;
     backend = (struct shared_backend){.name = is_s3() ? "s3" : "gcs",
                                       .patience = 20,

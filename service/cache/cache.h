@@ -1,9 +1,10 @@
 /* The cache: one mechanism for every kind of file that is fetched or computed.
  *
- * An entry is named by a kind and a key (a text; its SHA-256 is the file name) and is contents or an error. A look-up asks
- * memory, disk, the shared layer and then computes: into a temporary file, published by rename, used through a read-only
- * mapping. Equal look-ups join one computation, which belongs to the key and not to the request. Any number of processes may
- * share one directory, and any file in it may vanish at any moment. An entry of kind `objects`, version 2:
+ * An entry is named by a kind and a key (a text; its SHA-256 is the file name) and is contents or an error. A look-up searches
+ * memory, then the directory on disk, then the shared layer (Redis or a bucket, shared by machines); at last the entry is computed:
+ * into a temporary file, published by rename, used through a read-only mapping. Equal look-ups join one computation, which belongs
+ * to the key and not to the request. Any number of processes may share one directory, and any file in it may vanish at any moment.
+ * An entry of kind `objects`, version 2:
  *
  *     key                              scope: global\n\nsource: foo\nlocation: file://bar.baz\n
  *     <cache_dir>/objects/v2/f5/e0/8b92a55c...           contents, or for an error its marker: "malformedbad magic"
@@ -27,22 +28,22 @@ struct cache_key {
     struct sl_str scope; /* empty or "global" = global (null in the side file) */
 };
 
-/* A file being computed: opened read-write at offset 0 in the process's temporary directory. compute may replace it by another
- * one of cache_tmp_create and discard the old one; a file without a name can be used but not published. */
 enum { CACHE_NOTE_BYTES = 2048 };
 
+/* The file of an entry that is being computed: open for reading and writing in the process's temporary directory. cache_kind.compute
+ * may replace it by another file of cache_tmp_create and discard the old one. A file without a name can be used, but not published. */
 struct cache_tmp {
     int fd;
     char path[256]; /* empty when unlinked */
-    /* Set by a computation that succeeded without an input that may become available later. The entry is used like any other,
-     * marked in the side file, not put into the shared layer, and computed again after `caches.upgrade_fallback_after`. */
+    /* Set by a computation that succeeded without an input that may become available later. The entry is used like any other, but
+     * marked in its side file, not put into the shared layer, and computed again after `caches.upgrade_fallback_after`. */
     bool incomplete;
     /* A remark of the computation about the contents, UTF-8: stored in the side file, not in the shared layer. */
     char note[CACHE_NOTE_BYTES];
 };
 
-/* A published or unpublished entry in memory: reference-counted, immutable. Files of up to 1 KiB are copied instead of
- * mapped; their bytes are 16-aligned. Loop thread only. */
+/* The contents of an entry in memory, whether they were published on disk or not: reference-counted, immutable. Files of up to 1 KiB
+ * are copied instead of mapped; their bytes are 16-aligned. Loop thread only. */
 struct cache_item {
     struct sl_mapping mapping;
     struct file_place *place; /* file of the mapping (core/files.h); NULL = unknown, or the contents are a copy */
@@ -65,33 +66,35 @@ struct cache_kind {   /* one static table per kind */
     unsigned format1_up_to;               /* versions up to this use the old path format */
     /* limit of the memory layer in bytes; NULL = default_capacity */
     uint64_t (*capacity)(const struct config *config);
-    bool random_access; /* a look-up table: reading one page does not predict the next one */
-    /* Computations look up other entries of the same kind, so their number is not limited. Computations of any other kind are
-     * limited, and the kinds that they look up in `compute` must not lead back to them. */
+    bool random_access; /* a look-up table, read at random: its mappings are not read ahead */
+    /* Computations look up other entries of the same kind, so any number of them may run at once. Of other kinds a limited number
+     * runs, so their `compute` must not look up entries whose computation leads, over any number of kinds, back to the same kind. */
     bool recursive;
-    /* Names the base, the entry that this one is made from: it is looked up before the computation gets a fiber, and its
-     * error becomes the error of this entry. False: this entry has no base. NULL = no entry has one. `key` and `*context`
-     * may refer to `arena` and to data of `context`. */
+    /* Names the base: the entry that this one is made from. The base is looked up before the computation gets a fiber; if it is an
+     * error, this entry becomes the same error. False: this entry has no base. NULL = no entry of the kind has one. `key` and
+     * `*base_context` may refer to `arena` and to data of `context`. */
     bool (*base)(const void *context, struct sl_arena *arena, const struct cache_kind **kind, struct cache_key *key,
                  const void **base_context);
     /* The host or store that a computation waits for: computations with the same name share a queue. NULL = one queue for the
      * kind. */
     struct sl_str (*queue_name)(const void *context);
-    /* Runs in a fiber of the key's own and fills `tmp`. SL_OK = contents. `context` is that of cache_get, valid until compute
-     * returns (the engine calls `retain`, which copies it into the flight's arena; without `retain` the pointer itself is kept
-     * and must stay valid). SL_INTERNAL is never written to disk and cached for 30 s; SL_DOWNLOAD_ERROR or SL_UNSUPPORTED with
-     * `duration_ns` is cached for that long, in memory only; SL_CANCELLED and SL_BUSY are never cached. May run twice, when a
-     * file that it reads is truncated under its mapping. */
+    /* Computes the contents into `tmp`, in a fiber that works only for this key. SL_OK = contents; else the entry is this error.
+     * `context` is that of the look-up, as copied by `retain`, or the caller's pointer if there is no `retain`. SL_INTERNAL is never
+     * written to disk and cached for 30 s; SL_DOWNLOAD_ERROR or SL_UNSUPPORTED with error->duration_ns is cached for that long, in
+     * memory only; SL_CANCELLED and SL_BUSY are never cached. May run again, when a file that it reads was damaged under its
+     * mapping (cache_run_reader). */
     enum sl_code (*compute)(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                             struct sl_error *error) SL_SUSPENDS;
+    /* Copies the context of a look-up into the arena, where it stays until `compute` has returned; NULL when out of memory. Without
+     * this function the caller's context must stay valid until then. */
     void *(*retain)(const void *context, struct sl_arena *arena);
     /* True if the entry may be in the shared layer; NULL = always. */
     bool (*shareable)(const void *context);
-    /* Validates a mapping without parsing it, in O(1). May be NULL. On an error the entry is corrupt: it is removed and
-     * computed again, once. On the pool. */
+    /* Validates contents without parsing them, in O(1), and makes `*loaded` of them. May be NULL. If it fails (except with SL_BUSY),
+     * the entry counts as damaged: it is removed and computed again, once. On the pool. */
     enum sl_code (*load)(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error);
     void (*free_loaded)(void *loaded);
-    /* Alternative to load: opens a file into a struct of `opened_size` bytes that needs no destructor. */
+    /* Alternative to `load`: validates contents and fills a struct of `opened_size` bytes, which free() frees. */
     enum sl_code (*open)(struct sl_bytes bytes, void *opened, struct sl_error *error);
     size_t opened_size;
 };
@@ -102,8 +105,8 @@ struct cache_kind {   /* one static table per kind */
 enum sl_code cache_init(const struct config *config, const struct cache_kind *const *kinds, size_t count,
                         struct sl_error *error);
 
-/* Applies lifetimes, capacities and limits of a new configuration. The one of cache_init must still outlive the cache, as it
- * determines the directory and the shared layer. */
+/* Applies lifetimes, capacities and limits of a new configuration. The configuration of cache_init must still outlive the cache: its
+ * directory and shared layer stay in use. */
 void cache_configure(const struct config *config);
 
 /* Cancels the running computations and waits for them, and a few seconds for pending writes to the shared layer. Before the
@@ -111,8 +114,8 @@ void cache_configure(const struct config *config);
 void cache_drain(void) SL_SUSPENDS;
 void cache_close(void); /* removes the process's temporary directory; no fiber may use the cache afterwards */
 
-/* SL_OK: contents, `*item` is a reference (release it with cache_release). Otherwise the entry's error, new or cached.
- * SL_CANCELLED when the caller's group was cancelled while it waited; this withdraws the look-up like cache_lookup_cancel. */
+/* Gets an entry. SL_OK: contents; `*item` is a reference, to be released with cache_release. Otherwise the entry's error, new or
+ * cached, or SL_CANCELLED: the caller's fiber was cancelled while it waited, and the look-up is withdrawn as by cache_lookup_cancel. */
 enum sl_code cache_get(const struct cache_kind *kind, const struct cache_key *key, const void *context,
                        struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
@@ -122,15 +125,16 @@ struct cache_handle {
     uint32_t slot, kind;
 };
 
-/* A look-up that needs no fiber. Zero it and fill in the question; it must not move until it is answered or withdrawn. */
+/* A look-up that needs no fiber. Zero it and set kind, key, context, error and done; it must not move until it is answered or
+ * cancelled. */
 struct cache_lookup {
     const struct cache_kind *kind;
     const struct cache_key *key; /* valid during the call of cache_lookup_async */
     const void *context;         /* likewise */
     struct sl_error *error;      /* receives the error; may be NULL */
-    /* called when the answer comes later; must not suspend. The engine no longer uses the record then */
+    /* called when the answer comes later; must not suspend. The cache does not use the struct any more then */
     void (*done)(struct cache_lookup *look);
-    /* the answer, as of cache_get */
+    /* the answer, as from cache_get */
     enum sl_code code;
     struct cache_item *item;    /* a reference */
     struct cache_handle handle; /* set if memory answered at once */
@@ -140,16 +144,15 @@ struct cache_lookup {
     bool joined;
 };
 
-/* True: answered at once, from memory or because the engine cannot compute any more; `done` is not called. False: `done` will
- * be. Loop thread, from a fiber or a callback. */
+/* Looks up an entry. True: it is answered at once, from memory or with an error, as memory is short or the cache is being closed; `done`
+ * is not called. False: `done` will be called with the answer. Loop thread, from a fiber or a callback. */
 bool cache_lookup_async(struct cache_lookup *look);
 
-/* Cancels a look-up. Downloads go on; a computation from other entries may end early when nobody waits for it. No effect if it
- * is answered already. */
+/* Cancels a look-up; no effect if it is answered already. Its computation may end early if nobody else waits for that; downloads go on. */
 void cache_lookup_cancel(struct cache_lookup *look);
 
-/* Call after a fault in sigbus_guard_run or SL_INTERNAL of pool_run: drops entries whose mappings could not be read, so that they are
- * made again. True if a mapping was at fault: a retry may succeed. */
+/* Call after a fault in sigbus_guard_run or SL_INTERNAL of pool_run. If these were caused by mappings of entries that could not be read,
+ * drops the entries, so that they are made again, and returns true: a retry may succeed. */
 bool cache_drop_faulted(void);
 
 /* Work that reads cache items and can be repeated: `run` looks its items up and uses them; `reset` releases them and restores
@@ -166,8 +169,8 @@ enum sl_code cache_run_reader(const struct cache_reader *reader, void *arg, stru
 
 /* Unmaps files that were deleted from the directory, by any process, so that their disk space is freed. Call after a cleanup. */
 void cache_drop_deleted(void) SL_SUSPENDS;
-/* A fiber that does so every few seconds, and unmaps files that were not asked for within `caches.memory_idle`, until it is
- * cancelled. `unused` is NULL. */
+/* A fiber that, every few seconds until it is cancelled, unmaps files that were deleted from the directory or not looked up within
+ * `caches.memory_idle`. `unused` is NULL. */
 void cache_unmap_repeatedly(void *unused) SL_SUSPENDS;
 
 /* Logs the number of running look-ups and computations and the oldest of each kind, for operators. */
@@ -180,21 +183,22 @@ bool cache_writable(void);
 enum { CACHE_REDIS_DOWN = 1, CACHE_REDIS_KEEPS = 2 /* noeviction: when it is full, nothing can be stored */ };
 unsigned cache_redis_state(void);
 
-/* Like cache_get if the memory layer has the answer: returns true and sets `*code` with `*item` or `*error`. Never suspends. */
+/* If the memory layer has the answer to a look-up, returns true and sets `*code` (that of cache_get) with `*item` or `*error`. False: look
+ * it up with cache_get. Never suspends. */
 bool cache_peek(const struct cache_kind *kind, const struct cache_key *key, enum sl_code *code,
                 struct cache_item **item, struct sl_error *error);
 
-/* Like cache_peek for the entry of a handle; `item` may be NULL. False if it is not in memory any more or cannot be used: look
- * it up by its key. With `is_renewed` also false for an old miss, which cache_renew would compute again. */
+/* True if the entry of the handle is still in memory and usable; `*item` gets a reference to its contents (`item` may be NULL). False: look
+ * it up by its key. With `is_renewed` also false for a cached miss that is so old that cache_renew would compute it again. */
 bool cache_peek_handle(const struct cache_handle *handle, bool is_renewed, struct cache_item **item);
 
-/* For a caller that uses a worse entry because this one is missing. If the memory layer has a miss for it that is older
- * than `caches.upgrade_fallback_after`, looks it up again in the background, and with it all misses of that age that its
- * computation meets; one such look-up per key at a time. The caller goes on with what it has; the new result, contents or
- * error, replaces the miss. Does nothing when too many of these run. */
+/* For a caller that uses a worse entry because this one is missing. If memory has a miss (an error) for the key that is older than
+ * `caches.upgrade_fallback_after`, computes the entry again in the background, and also the entries that this computation looks up, if they
+ * are misses of that age. The caller goes on with what it has; the new result, contents or error, replaces the miss. Does nothing if such a
+ * computation of the key runs already, or too many of other keys. */
 void cache_renew(const struct cache_kind *kind, const struct cache_key *key, const void *context);
-/* True if the loop may read the item: all its pages were resident at the last check. When the check is due (every 10 s) one
- * caller gets false: it must read on the pool, where it may wait for the disk, and call cache_check_residency there. */
+/* True if the loop may read the item: all pages of its mapping were in memory at the last check. When the next check is due, after 10 s or
+ * more, one caller gets false: it must read on the pool, where reading may wait for the disk, and call cache_check_residency there. */
 bool cache_is_resident(struct cache_item *item);
 /* Checks whether all pages of the item are resident (mincore(2)) and starts reading those of a small item. Any thread except
  * the loop's: it takes a millisecond for 100 MB. */
@@ -204,7 +208,7 @@ void cache_check_residency(struct cache_item *item);
  * SL_MALFORMED if the kind refuses them. */
 enum sl_code cache_item_from_bytes(const struct cache_kind *kind, struct sl_buf *bytes, struct cache_item **item,
                                    struct sl_error *error);
-/* Creates such an item of a file's contents, which are mapped unless they are small; the descriptor stays the caller's. */
+/* Creates an item outside the cache from a file's contents, which are mapped unless they are small; the descriptor stays the caller's. */
 enum sl_code cache_item_from_file(const struct cache_kind *kind, int fd, struct cache_item **item,
                                   struct sl_error *error) SL_SUSPENDS;
 
@@ -221,15 +225,19 @@ struct cache_file {
  * dropped the entries nevertheless); SL_CANCELLED. */
 enum sl_code cache_invalidate(const struct cache_file *files, size_t count, struct sl_error *error) SL_SUSPENDS;
 
-/* From now on this process and those it forks notice each other's invalidations at once. False: no memory, it takes a second. */
+/* From now on this process and those it forks notice each other's invalidations at once. False: out of memory; they notice them within a
+ * second. */
 bool cache_share_change_counter(void);
 /* True if the directory has an invalidation that names the key and is not older than `created_s`. */
 bool cache_was_invalidated(struct sl_str key, int64_t created_s) SL_SUSPENDS;
 
-/* ---- quarantine ----
+/* ---- quarantine: any thread ----
  * What a process worked on when it died (core/journal.h) is counted in `<cache_dir>/quarantine`: after two crashes or three
- * kills within a day the service does not process it for a day. SL_UNSUPPORTED if `work` is quarantined. Any thread. */
+ * kills within a day the service does not process it for a day. */
+
+/* Sets `work` to the description of work on the key of a kind, by which it is recognised; `about` is for people. */
 void cache_quarantine_name(const char *kind, struct sl_str key, struct sl_str about, struct journal_work *work);
+/* SL_UNSUPPORTED if `work` is quarantined; else SL_OK. */
 enum sl_code cache_quarantine_check(const struct journal_work *work, struct sl_error *error);
 struct cache_suspect {
     char kind[28], key[36], about[188];
@@ -241,20 +249,21 @@ size_t cache_quarantine_list(const char *cache_dir, void (*tell)(void *arg, cons
                              void *arg);
 size_t cache_quarantine_clear(const char *cache_dir); /* removes all records; returns how many were quarantined */
 
-/* Creates another temporary file for use inside compute, or for uploads (unlinked at once if `unlinked`). */
+/* Creates a temporary file, for use inside cache_kind.compute or for uploads; with `unlinked` it has no name. SL_BUSY, SL_INTERNAL. */
 enum sl_code cache_tmp_create(struct cache_tmp *tmp, bool unlinked, struct sl_error *error); /* any thread */
 void cache_tmp_discard(struct cache_tmp *tmp);
-/* For a process that is ended by a signal on purpose: removes its temporary files and notes that its work is not to blame. The
- * cache must not be used afterwards. Async-signal-safe. */
+/* For a process that a signal ends on purpose: removes its temporary files, and records in its journal that it ended normally, so that
+ * nothing it worked on is quarantined. The cache must not be used afterwards. Async-signal-safe. */
 void cache_tmp_abandon(void);
 const char *cache_tmp_dir(void); /* of this process; the system's if there is no cache_dir */
 
-/* Writes "v<N>/<b0>/<b1>/<rest>" (format 1: "v<N>/<b0>/<b1b2b3>/<rest>"), b0... being the hex bytes of the key's SHA-256. `out`
- * gets at most 128 bytes with the NUL. */
+/* Writes the path of a key's entry below the directory of its kind: "v<version>/<b0>/<b1>/<rest>" (format 1:
+ * "v<version>/<b0>/<b1b2b3>/<rest>"), b0... being the bytes of the key's SHA-256 in hex. */
 void cache_relative_path(struct sl_str key_text, unsigned version, bool format1, char out[128]);
 
-/* Encodes an error as its marker file, and decodes one. cache_error_decode: SL_OK = the bytes are contents. */
+/* Appends the contents of the file that stands for an error on disk, its marker: "malformedbad magic". */
 void cache_error_encode(const struct sl_error *error, struct sl_buf *out);
+/* Decodes the contents of an entry's file: the code and `*error` of its marker, or SL_OK if it is none, but contents. */
 enum sl_code cache_error_decode(struct sl_bytes bytes, struct sl_error *error);
 
 /* Appends the text for clients: `not found`, `permission denied: ...`, `download timed out after 300s` ... */
@@ -276,7 +285,7 @@ enum sl_code cache_check_shared(const struct config *config, const char **key, s
  * fiber. SL_NOT_FOUND if none is configured; otherwise the error says what is wrong. */
 enum sl_code cache_check_bucket(const struct config *config, struct sl_error *error) SL_SUSPENDS;
 
-/* Sets the metrics of each kind's disk use, as a cleanup does. Blocks: pool work. */
+/* Measures each kind's files in the directory, and sets the metrics of disk use, as a cleanup does too. Blocks: pool work. */
 void cache_measure(const char *cache_dir, const struct cache_kind *const *kinds, size_t count);
 
 struct cleanup_options {
@@ -290,11 +299,11 @@ struct cleanup_totals {    /* counts entries, not side files; a dry run counts a
     uint64_t removed_files, removed_bytes;
     uint64_t errors; /* files and directories that could not be examined or removed */
 };
-/* Cleans cache_dir once: removes expired entries, and then, while they exceed `caches.max_size` or less than
- * `caches.min_free_space` is free, the least recently used contents of all kinds together. `by_kind` (NULL, or one for each
- * kind) gets the totals of each kind. Blocks: pool work or a command. SL_NOT_FOUND without a cache_dir; SL_MALFORMED for an
- * unknown name in `only`; SL_INTERNAL with the first failure when the directory of a kind could not be walked (the others
- * were). Malformed entries older than the process (the first run, or cache_init) are removed at any age. */
+/* Cleans cache_dir once: removes expired entries; then, if the files exceed `caches.max_size` or less than `caches.min_free_space` is free,
+ * the least recently used contents of all kinds together. Malformed entries that are older than the process are removed at any age, if the
+ * configuration says so (restart_retries_malformed). `by_kind` (NULL, or one for each kind) gets the totals of each kind. Blocks: pool work
+ * or a command. SL_NOT_FOUND without a cache_dir; SL_MALFORMED for an unknown name in `only`; SL_INTERNAL, with the first failure, if the
+ * directories of some kinds could not be read: the other kinds were cleaned. */
 enum sl_code cache_cleanup(const struct config *config, const struct cache_kind *const *kinds, size_t count,
                            const struct cleanup_options *options, struct cleanup_totals *totals,
                            struct cleanup_totals *by_kind, struct sl_error *error);

@@ -1,5 +1,5 @@
-/* Removes what has expired. Works beside running servers: nothing is locked, every step may find that another process was
- * faster, and directories are removed by rmdir only, which fails if a server has just put something there. */
+/* Removes expired entries from the cache directory, while services use it: nothing is locked, every step may find that another process was
+ * faster, and directories are removed by rmdir only, which fails if a service has just put something there. */
 #include "cache/impl.h"
 
 #include <errno.h>
@@ -15,12 +15,12 @@
 #include "core/metrics.h"
 
 enum { MAX_DEPTH = 32, KINDS_MAX = 32 };
-/* a side file without an entry: the entry may be about to be published again */
+/* Age from which on a side file without its entry is removed: before, the entry may be about to be published again. */
 #define ORPHAN_AFTER_NS (3600 * CACHE_SECOND_NS)
 
 struct kind_run {
     const struct cache_kind *kind;
-    bool wanted;
+    bool wanted; /* the options want it cleaned */
 };
 
 struct cleanup_walk {
@@ -33,7 +33,7 @@ struct cleanup_walk {
     int64_t oldest_ns;            /* when the oldest entry that is left was made; INT64_MAX = there is none */
 };
 
-/* Counts and logs a failed system call; not if another process has removed the file. */
+/* Counts and logs a failed system call on a file, by errno; not if another process has removed the file. */
 static void failed(struct cleanup_walk *sweep, const char *what, const char *name)
 {
     if (errno == ENOENT)
@@ -43,8 +43,8 @@ static void failed(struct cleanup_walk *sweep, const char *what, const char *nam
              LOG_STR("error", strerror(errno)));
 }
 
-/* Sets `*is_expired` by the entry's contents and side file; a damaged entry counts as expired. False with errno when the file cannot be
- * read. */
+/* Sets `*is_expired` to whether the entry has expired, by its first bytes and its side file; a damaged entry counts as expired. Lowers
+ * `oldest_ns` to the time at which a remaining entry was made. False, with errno, if the file or its side file cannot be read now. */
 static bool expired(struct cleanup_walk *sweep, int at, const char *name, const struct stat *st, bool *is_expired)
 {
     uint8_t head[128]; /* fits the longest marker with a duration; other details are not needed */
@@ -76,7 +76,7 @@ static bool expired(struct cleanup_walk *sweep, int at, const char *name, const 
     return true;
 }
 
-/* Removes a file, unless it is a dry run. True if it does not exist afterwards, or would not. */
+/* Removes a file. True if it does not exist afterwards; always true in a dry run, which removes nothing. */
 static bool remove_file(struct cleanup_walk *sweep, int at, const char *name)
 {
     if (sweep->options->dry_run || unlinkat(at, name, 0) == 0 || errno == ENOENT)
@@ -85,7 +85,8 @@ static bool remove_file(struct cleanup_walk *sweep, int at, const char *name)
     return false;
 }
 
-/* Removes an entry if it has expired. True if it does not exist afterwards. */
+/* Removes an entry with its side file if it has expired, or in any case if the options say `all`; counts it as removed or remaining. True
+ * if it does not exist afterwards. */
 static bool sweep_entry(struct cleanup_walk *sweep, int at, const char *name, const struct stat *st)
 {
     bool is_expired = sweep->options->all;
@@ -109,8 +110,7 @@ static bool sweep_entry(struct cleanup_walk *sweep, int at, const char *name, co
     return true;
 }
 
-/* Removes an old side file whose entry is gone; usually both are removed together. Side files do not count as entries of
- * the directory: rmdir decides whether that is empty. */
+/* Removes an old side file whose entry is gone: usually both are removed together. */
 static void sweep_side_file(struct cleanup_walk *sweep, int at, const char *name, const struct stat *st)
 {
     char entry[300];
@@ -122,7 +122,9 @@ static void sweep_side_file(struct cleanup_walk *sweep, int at, const char *name
         remove_file(sweep, at, name);
 }
 
-/* Called for each file, and for each directory after its files. True if the entry is gone, so that its directory may be empty. */
+/* dir_walk.visit, called for each file, and for each directory after its files: removes expired entries, symbolic links, and directories
+ * that have become empty. True if the file or directory is gone, so that the one above may be empty. Always true for side files: whether
+ * they are still there, rmdir finds out. */
 static bool sweep_visit(void *arg, const struct dir_entry *entry)
 {
     struct cleanup_walk *sweep = arg;
@@ -138,13 +140,14 @@ static bool sweep_visit(void *arg, const struct dir_entry *entry)
     return true;
 }
 
+/* dir_walk.failed: counts and logs a file or directory that cannot be examined. */
 static void sweep_failed(void *arg, const struct dir_entry *entry)
 {
     failed(arg, entry->st ? "cannot open a directory of the cache" : "cannot examine a file of the cache", entry->name);
 }
 
-/* Removes expired entries of one kind. The directories are created if they are missing, as a service would. SL_INTERNAL if they cannot be
- * read; SL_MALFORMED if the path is too long. */
+/* Removes expired entries of one kind. Creates the cache directory and the kind's directory if they are missing, as a
+ * service does. SL_INTERNAL if they cannot be created or read; SL_MALFORMED if the path is too long. */
 static enum sl_code sweep_kind(struct cleanup_walk *sweep, const char *cache_dir, struct sl_error *error)
 {
     char path[CACHE_PATH_BYTES];
@@ -173,7 +176,7 @@ static void cleanup_add(struct cleanup_totals *totals, const struct cleanup_tota
     totals->errors += kind->errors;
 }
 
-/* True if the kind is one of `only`, or that is empty. */
+/* True if the options want the kind of this name cleaned: it is in the list `only`, or that list is empty. */
 static bool wanted(const struct cleanup_options *options, const char *name)
 {
     for (size_t i = 0; i < options->only_count; i++)
@@ -196,7 +199,8 @@ static const char *unknown_name(const struct cleanup_options *options, const str
     return NULL;
 }
 
-/* Evicts, after all expired entries are gone, what exceeds the budget. */
+/* Evicts contents that exceed the configured limits of the cache directory; call it when the expired entries are removed. Counts the
+ * evicted entries in the metrics. */
 static void evict(const struct config *config, const struct cleanup_options *options, const struct kind_run *runs,
                   size_t count, struct cleanup_totals *totals)
 {
@@ -207,7 +211,7 @@ static void evict(const struct config *config, const struct cleanup_options *opt
                                   .dry_run = options->dry_run};
     const char *names[KINDS_MAX];
     bool wanted[KINDS_MAX];
-    if (budget.max_size == UINT64_MAX && budget.min_free == UINT64_MAX && !budget.full)
+    if (budget.max_size == UINT64_MAX && budget.min_free == UINT64_MAX && !budget.full) /* there is no limit */
         return;
     for (size_t i = 0; i < count; i++) {
         names[i] = runs[i].kind->name;
@@ -221,8 +225,9 @@ static void evict(const struct config *config, const struct cleanup_options *opt
                             totals[i].removed_bytes - before[i].removed_bytes);
 }
 
-/* Cleans one kind, with log and metrics. On failure `totals` has what was done until then, with one more error. `*oldest_ns`: when the
- * oldest entry that may be left was made, if the kind has no lifetime. */
+/* Removes the expired entries of one kind, and counts them in the metrics. A failure is logged and counted in `totals`, which has what was
+ * done before. For a kind of the section CACHE_BOUNDED, whose entries do not expire by age, lowers `*oldest_ns` to the time at which its
+ * oldest remaining entry was made; to 0 if that is unknown. */
 static enum sl_code sweep_wanted(const struct config *config, const struct cleanup_options *options,
                                  const struct cache_kind *kind, struct cleanup_totals *totals, int64_t *oldest_ns,
                                  struct sl_error *error)
@@ -255,8 +260,9 @@ static void cleanup_show(const char *kind, const struct cleanup_totals *totals)
     metric_set(METRIC_CACHE_DISK_FILES, (double)totals->files, kind, NULL, NULL);
 }
 
-/* Removes stamps that no entry can be older than: entries that were not used for the longest of the lifetimes are removed. The oldest of
- * those without a lifetime was made at `oldest_ns`. */
+/* Removes invalidation stamps (stamp.c) that can invalidate no entry any more, as all entries are newer. Entries that were unused for the
+ * longest of the lifetimes are gone; of the section CACHE_BOUNDED, whose entries do not expire by age, the oldest entry was made at
+ * `oldest_ns`. */
 static void sweep_stamps(const struct config *config, int64_t oldest_ns)
 {
     static const enum cache_section sections[] = {CACHE_DOWNLOADED, CACHE_DERIVED, CACHE_INDEX, CACHE_TRANSCODED};
@@ -283,7 +289,7 @@ enum sl_code cache_cleanup(const struct config *config, const struct cache_kind 
         return sl_fail(error, SL_MALFORMED, "unknown cache kind: %.60s", unknown ? unknown : "too many");
     by_kind = by_kind ? by_kind : own;
     memset(by_kind, 0, kind_count * sizeof *by_kind);
-    cache_start_ns(); /* the first call defines the start of the process */
+    cache_start_ns(); /* the first call sets the start of the process, to which ages of malformed entries are compared */
     if (!options->dry_run)
         cache_tmp_sweep(config->cache_dir);
     /* Begins with a random kind, so that interrupted runs do not always leave out the same kinds. */
@@ -302,7 +308,7 @@ enum sl_code cache_cleanup(const struct config *config, const struct cache_kind 
     }
     for (size_t i = 0; i < kind_count; i++)
         if (!runs[i].wanted && kinds[i]->section == CACHE_BOUNDED)
-            oldest_ns = 0; /* its entries were not looked at */
+            oldest_ns = 0; /* its entries were not examined, so the oldest one is unknown */
     if (!options->dry_run)
         sweep_stamps(config, oldest_ns);
     evict(config, options, runs, kind_count, by_kind);
@@ -316,7 +322,7 @@ enum sl_code cache_cleanup(const struct config *config, const struct cache_kind 
 
 /* ---- how much of each kind is on disk ---- */
 
-/* Adds a file to the totals; false: go on. */
+/* dir_walk.visit: adds an entry to the totals. Returns false, as it removes nothing. */
 static bool measure(void *arg, const struct dir_entry *entry)
 {
     struct cleanup_totals *totals = arg;

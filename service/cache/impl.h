@@ -9,8 +9,8 @@
  *     space.c    a full disk              shared.h   the shared layer behind the disk
  *     quarantine.c  files that crashed processes      residency.c  resident pages of mappings
  *
- * cache.c, the files of engine.h, memory.c, space.c and invalidate.c belong to the loop; the others have no engine state and
- * may run on any thread. */
+ * cache.c, the files of engine.h, memory.c, space.c and invalidate.c run on the loop thread; the others do not use the engine's state
+ * and may run on any thread. */
 #pragma once
 
 #include <sys/stat.h>
@@ -31,10 +31,10 @@ enum {
 
 int64_t cache_now_ns(void); /* wall clock, nanoseconds since the epoch */
 
-/* Start of this process for restart_retries_malformed: the time of the first call. */
+/* Returns the time of the first call, which counts as the start of this process for restart_retries_malformed. */
 int64_t cache_start_ns(void);
 
-/* Nanoseconds since the epoch. */
+/* Returns the mtime in nanoseconds since the epoch. */
 static inline int64_t cache_mtime_ns(const struct stat *st)
 {
     return (int64_t)st->st_mtim.tv_sec * CACHE_SECOND_NS + st->st_mtim.tv_nsec;
@@ -43,44 +43,50 @@ static inline int64_t cache_mtime_ns(const struct stat *st)
 /* ---- key.c ---- */
 void cache_key_hash(struct sl_str text, uint8_t hash[CACHE_HASH_BYTES]);
 enum { CACHE_KEY_DIGITS = 16 };
-/* The first digits of the key's hash, which logs use: a key itself may contain secrets of a URL. */
+/* Writes the first hex digits of the key's hash, by which logs name it: the key itself may contain secrets of a URL. */
 void cache_key_digits(struct sl_str text, char out[CACHE_KEY_DIGITS + 1]);
+/* Writes the path of an entry whose key has this hash, as cache_relative_path does. */
 void cache_hash_path(const uint8_t hash[CACHE_HASH_BYTES], unsigned version, bool format1, char out[128]);
+/* True for the global scope: "global" or an empty text. */
 bool cache_scope_global(struct sl_str scope);
 
-/* ---- stamp.c: any thread; times are nanoseconds since the epoch, 0 = never ---- */
-/* Takes the next file that the key names from `rest`; false if there is none. */
+/* ---- stamp.c: any thread; times are nanoseconds since the epoch, 0 = never ---- A stamp is an empty file whose mtime says when a source
+ * file, or a whole source, was replaced: entries made from it before are invalid. */
+
+/* Takes the next source file that a key names from the front of `rest`, the key or what is left of it; false if there is none. */
 bool cache_key_next(struct sl_str *rest, struct cache_file *file);
 bool cache_key_names_file(struct sl_str key, const struct cache_file *file); /* true if the key names this file */
-/* When the last stamp of any file was written: changes with every new stamp. `dir` may be NULL. */
+/* Returns when the last stamp of any file was written: changes with every new stamp. 0 if `dir` is NULL. */
 int64_t cache_generation(const char *dir);
-/* Time of the newest stamp of the files that the key names. */
+/* Returns the time of the newest stamp of the files that the key names. */
 int64_t cache_newest_stamp(const char *dir, struct sl_str key);
-/* When to check the generation again: after a second, or at once when a process of this service has written stamps. */
+/* When to read the generation (cache_generation) again: after a second, or at once when a process of this service has written stamps. */
 struct cache_watch {
     uint64_t due_ms;
-    unsigned counter_seen;
+    unsigned counter_seen; /* of the stamps that this service has written */
 };
-bool cache_watch_is_due(struct cache_watch *watch, uint64_t now_ms); /* invalidate.c */
-struct cache_generations {
+/* invalidate.c: true if the generation should be read now; then it is due again after a second. */
+bool cache_watch_is_due(struct cache_watch *watch, uint64_t now_ms);
+struct cache_generations {  /* cache_generation before and after stamps were written */
     int64_t previous, made; /* 0 = none */
 };
-/* Writes stamps with the time `at_ns`; keeps newer ones. SL_BUSY while another process writes some: retry. SL_MALFORMED,
- * SL_INTERNAL: a stamp could not be written. */
+/* Writes a stamp with the time `at_ns` for each file; stamps that are newer stay. SL_BUSY while another process writes stamps: retry.
+ * SL_MALFORMED, SL_INTERNAL: a stamp could not be written. */
 enum sl_code cache_write_stamp(const char *dir, const struct cache_file *files, size_t count, int64_t at_ns,
                                struct cache_generations *generations, struct sl_error *error);
+/* Removes the stamps that are older than `before_ns`. */
 void cache_sweep_stamps(const char *dir, int64_t before_ns);
 
-/* ---- meta.c: `<entry>.metadata` ---- */
-struct cache_meta {
+/* ---- meta.c: side files, `<entry>.metadata` ---- */
+struct cache_meta {     /* contents of a side file */
     bool is_public;     /* the scope is null */
     int64_t created_s;  /* seconds since the epoch */
     int64_t created_ns; /* with the fraction of the second; 0 = unknown */
     bool has_status;
-    enum sl_code status;
+    enum sl_code status; /* of the entry; SL_OK = contents */
     bool has_size;
-    uint64_t size; /* of the entry */
-    bool incomplete;
+    uint64_t size;               /* of the entry */
+    bool incomplete;             /* cache_tmp.incomplete */
     char note[CACHE_NOTE_BYTES]; /* empty if there is none */
     int64_t mtime_ns;            /* of the side file itself */
 };
@@ -96,55 +102,59 @@ void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_n
  *     {"scope":null,"time_created":1700000000,"debug":null,"status":"ok","size":3,
  *      "key":"scope: global\n\nsource: foo\nlocation: file://bar.baz\n","nanoseconds":5} */
 bool cache_meta_write(const char *path, struct sl_bytes json);
+/* Writes the name of the side file of an entry to `out`, of `size` bytes; false if it does not fit. */
 bool cache_meta_name(const char *entry, char *out, size_t size);
 bool cache_is_side_file(const char *name);
 
 /* ---- expiry.c ---- */
 enum cache_class { CACHE_CONTENTS, CACHE_NEGATIVE, CACHE_MALFORMED };
 
-/* Birth time of the file; 0 = the file system has none. With AT_EMPTY_PATH and an empty name: of the descriptor. */
+/* Returns the birth time (statx(2)) of the file `name` in the directory `at`, or of the open file `at` itself if the name is empty; 0 if
+ * the file system has no birth times. */
 int64_t cache_creation_ns(int at, const char *name);
 
-struct cache_facts { /* everything that expiry depends on */
+struct cache_facts { /* what the expiry of an entry depends on */
     enum cache_class class;
-    bool is_public;
-    int64_t mtime_ns;
+    bool is_public;   /* its scope is global */
+    int64_t mtime_ns; /* last use of contents, to an hour */
     int64_t created_ns;
     bool created_in_seconds; /* created_ns is from a side file, truncated to seconds */
     int64_t exact_ns;        /* time of creation with its fraction of a second, from a side file; 0 = unknown */
 };
 struct cache_freshness {
     bool expired;
-    bool touch;       /* contents: set the mtime to now */
-    uint64_t left_ns; /* until the disk must be checked again; DURATION_NEVER = no limit */
+    bool touch;       /* contents that were not used for an hour: set the mtime to now, which marks them as used */
+    uint64_t left_ns; /* how long it may be used from memory without asking the disk again; DURATION_NEVER = no limit */
 };
 const struct cache_lifetimes *cache_get_lifetimes(const struct config *config, enum cache_section section);
-/* Returns whether the entry may be used, by the lifetimes of its kind's section; and if so, for how long without a new check. */
+/* Returns whether the entry has expired, by the lifetimes of its kind's section, and if not, how long it may be used without a new
+ * check. */
 struct cache_freshness cache_expiry(const struct cache_lifetimes *lifetimes, const struct cache_facts *facts,
                                     int64_t now_ns, int64_t start_ns, bool restart_retries_malformed);
 enum cache_class cache_get_class(enum sl_code code);
 
-/* Decodes an entry from its first bytes (all of them if it is shorter than CACHE_HEAD_BYTES) and its side file (NULL = none).
- * SL_OK = contents. Sets `*meta` to NULL if the side file cannot belong to this entry. */
+/* Finds out whether an entry is contents (SL_OK) or an error, from its first bytes (all of them if it is shorter than CACHE_HEAD_BYTES),
+ * its size and its side file `*meta` (NULL = none). Sets `*meta` to NULL if the side file belongs to an older file of this name. */
 enum sl_code cache_entry_decode(struct sl_bytes head, uint64_t size, const struct cache_meta **meta,
                                 struct sl_error *error);
-/* True if the entry is shorter or longer than its own side file says: truncated by a crash or by someone. An entry that was
- * made (`born_ns`) after the side file has only lost its own. */
+/* True if the entry has another size than its side file says: it was truncated by a crash or by someone. False if the entry was made
+ * (`born_ns`; 0 = unknown) and changed after the side file was: then that belongs to an older file of this name. */
 bool cache_entry_damaged(uint64_t size, int64_t mtime_ns, int64_t born_ns, const struct cache_meta *meta);
 /* Collects what expiry depends on. Without a side file (`meta` NULL) the mtime counts as the time of creation. */
 void cache_entry_facts(enum sl_code code, int64_t mtime_ns, const struct cache_meta *meta, struct cache_facts *facts);
 
 /* ---- tmp.c ---- */
-enum sl_code cache_tmp_open(const char *cache_dir, struct sl_error *error); /* NULL = use the system's directory */
+/* Makes this process's directory for temporary files below the cache directory; NULL = the system's directory is used instead. */
+enum sl_code cache_tmp_open(const char *cache_dir, struct sl_error *error);
 void cache_tmp_close(void);
-/* Tries to create a file in the directory again after a failure: see cache_writable. Pool. */
+/* Tries to create a file in the cache directory; if that succeeds, cache_writable is true again. Pool. */
 void cache_tmp_probe(void *unused);
 /* Removes what ended processes have left below `<cache_dir>/tmp`. */
 void cache_tmp_sweep(const char *cache_dir);
 
 /* ---- quarantine.c: any thread ---- */
 #define CACHE_QUARANTINE_NS (24 * 3600 * CACHE_SECOND_NS)
-/* Counts the work in progress at a process's death; after two crashes or three kills it is quarantined for a day. */
+/* Counts a death of the process for each file that it was working on; after two crashes or three kills a file is quarantined for a day. */
 struct journal_record;
 void quarantine_note(const char *cache_dir, const struct journal_record *death);
 
@@ -154,8 +164,8 @@ struct cache_disk {  /* constant after the start of the process */
     int64_t start_ns;
 };
 
-/* A look-up on disk: the first unexpired entry in the versions of the kind. SL_BUSY counts as found: this process lacks
- * descriptors or memory, and the entry may well exist. */
+/* A look-up on disk: finds the first entry that has not expired, of the present version of the kind or of one of its fallbacks. SL_BUSY
+ * counts as found: this process lacks descriptors or memory, but the entry may well exist, so it must not be computed. */
 struct cache_disk_lookup {
     const struct cache_disk *disk;
     const struct cache_kind *kind;
@@ -165,7 +175,7 @@ struct cache_disk_lookup {
     int64_t renew_before_ns; /* ignore misses made before this; 0 = use all */
     uint64_t renew_after_ns; /* minimum age at which incomplete contents are computed again */
 
-    int64_t generation, stamp_ns; /* of the directory; newest of the files that the key names */
+    int64_t generation, stamp_ns; /* cache_generation; cache_newest_stamp of the key */
     bool found;
     bool incomplete;         /* contents made without some input */
     bool renewable;          /* incomplete and old enough to be computed again */
@@ -175,15 +185,17 @@ struct cache_disk_lookup {
     struct cache_item *item; /* one reference */
     struct sl_error error;
     int64_t created_ns;
-    uint64_t left_ns;
-    unsigned corrupt;                        /* entries removed because load refused them or their size was wrong */
+    uint64_t left_ns;                        /* cache_freshness.left_ns */
+    unsigned corrupt;                        /* entries removed because the kind refused them or their size was wrong */
     uint64_t replaced_files, replaced_bytes; /* entries removed because their sources were replaced */
     int io_errno;                            /* an unexpected I/O error, 0 = none; the entry counts as absent */
 };
 void cache_disk_lookup(void *lookup); /* pool */
-void cache_disk_dumps(bool made);     /* `made`: core dumps are enabled; call before other threads exist */
+/* Tells whether core dumps are enabled: then mapped entries are excluded from them. Call before other threads exist. */
+void cache_disk_dumps(bool made);
 
-/* Publishes one result. Takes over `tmp`: closes it, and renames or removes it. For an error it may be closed already. */
+/* Publishes the result of a computation on disk. Takes over `tmp`: closes it, and renames or removes its file. For an error `tmp` may be
+ * closed already. */
 struct cache_disk_publish {
     const struct cache_disk *disk;
     const struct cache_kind *kind;
@@ -192,12 +204,12 @@ struct cache_disk_publish {
     enum sl_code code;     /* SL_OK: contents */
     int64_t created_s;     /* 0 = now */
     bool incomplete;       /* contents made without some input */
-    int64_t begun_ns;      /* when its computation began: a later stamp makes it unusable for others */
-    struct sl_error error; /* in: the error of the result; out: SL_INTERNAL in `code` if the contents were unusable */
+    int64_t begun_ns;      /* when its computation began: after a later stamp only those who wait for it may use it */
+    struct sl_error error; /* in: the error of the result; out: why `code` became SL_INTERNAL or SL_BUSY */
 
     struct cache_item *item; /* one reference, when `code` is SL_OK */
     bool published;
-    bool outdated; /* there is such a stamp: neither published nor cached */
+    bool outdated; /* there is a stamp later than begun_ns: the result is neither published nor cached */
     int64_t generation;
     uint64_t outdated_files, outdated_bytes; /* entries of previous versions that were removed */
     int io_errno;
@@ -241,11 +253,11 @@ void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cac
 void cache_memory_drop(struct cache_memory *memory, struct sl_str key);
 /* Finds an entry by its slot and serial number, like cache_memory_find by its key. */
 struct cache_memory_entry *cache_memory_at(struct cache_memory *memory, size_t slot, uint64_t serial, uint64_t now_ms);
-/* Drops entries with an mmap that were last used before `used_before_ms` and for which `matches` returns true. */
+/* Drops entries with a mapped file that were last used before `used_before_ms` and for which `matches` returns true. */
 void cache_memory_drop_mapped(struct cache_memory *memory,
                               bool (*matches)(const struct cache_item *item, const void *arg), const void *arg,
                               uint64_t used_before_ms);
-/* the least recently used one with an mmap; false if there is none */
+/* Drops the least recently used entry with a mapped file; false if there is none. */
 bool cache_memory_evict_mapped(struct cache_memory *memory);
 void cache_memory_free(struct cache_memory *memory);
 /* How many files may be mapped: as configured, or half of vm.max_map_count, less if the stacks of fibers (two maps each) would
@@ -257,25 +269,27 @@ typedef void cache_dropped_fn(void *arg, const struct cache_kind *kind, struct s
 /* Drops the entries of the files from memory, and marks their running computations as outdated; calls `tell` for each key. */
 void cache_drop_files(const struct cache_file *files, size_t count, cache_dropped_fn *tell, void *arg);
 const char *cache_dir_of_process(void); /* NULL = no disk layer */
-/* Call before and after writing stamps, which one fiber does at a time; with the generations before and after. Entries of other
- * files stay valid in memory. */
+/* Call before and after this process writes stamps (one fiber at a time), with the values of cache_generation before and after: so the
+ * engine knows that these stamps are its own, and need not check all entries in memory. */
 void cache_invalidation_begin(void);
 void cache_invalidation_end(int64_t previous, int64_t made);
 
 /* ---- invalidate.c ---- */
-/* Another machine reports that the files changed at that time. */
+/* Invalidates the entries of files that changed at that time, as another machine reports: writes stamps and drops the entries from
+ * memory. */
 void cache_invalidate_remote(const struct cache_file *files, size_t count, int64_t at_ns) SL_SUSPENDS;
 
 /* ---- space.c: loop thread ---- */
 void space_init(const struct config *config, const struct cache_kind *const *kinds, size_t count,
                 struct fiber_group *group);
 void space_configure(const struct config *config);
-/* Call after a write that failed with errno `number`: if the disk is full, frees space, at most once a minute. */
+/* Call after a write that failed with errno `number`: if that means that the disk or a quota is full, starts a cleanup, at most once a
+ * minute. */
 void space_reclaim(int number);
-/* If the directory takes no files: tries again every 5 s until it does. */
+/* If the cache directory takes no files (cache_writable), starts a fiber that tries every 5 s until it does. */
 void space_retry(void);
-/* Call after a computation failed with SL_INTERNAL, before its temporary file is removed: checks if the disk is full, which
- * computations do not report as such. True if it is. */
+/* Call after a computation failed with SL_INTERNAL, before its temporary file is removed. True if the disk is full, which computations
+ * report as SL_INTERNAL; then a cleanup is started. */
 bool space_is_disk_full(void) SL_SUSPENDS;
 
 enum { CACHE_TREE_DEPTH = 8 }; /* limit of a kind's directory tree */
@@ -287,7 +301,7 @@ struct cache_budget {
     uint64_t max_size, min_free; /* bytes; UINT64_MAX = no limit */
     bool full, dry_run;
 };
-/* Evicts contents until 90 % of the budget are used: of the `wanted` kinds, the least recently used first. All kinds count as
- * used space. Updates `totals`, one for each kind. */
+/* If the cache exceeds the budget, evicts contents of the `wanted` kinds, the least recently used first, until it uses 90 % of the budget.
+ * The files of all kinds count as used. Updates `totals`, one for each kind. */
 void cache_evict(const struct cache_budget *budget, const char *const *names, const bool *wanted, size_t count,
                  struct cleanup_totals *totals);
