@@ -9,21 +9,22 @@
 #include "core/sigbus_guard.h"
 #include "origin/failures.h"
 
-enum { SHED_FILES = 64 }; /* most that one call of engine_unmap_some unmaps */
+enum { UNMAPPED_AT_ONCE = 64 }; /* files that one call of engine_unmap_some unmaps */
 
 struct cache_engine cache_engine;
 #define engine cache_engine
 
 /* ---- start and end ---- */
 
-/* Sets what a reload may change of a kind. */
+/* Sets lifetimes and memory limit of a kind, which a new configuration may change. */
 static void kind_configure(struct kind_state *state, const struct config *config)
 {
     state->lifetimes = *cache_get_lifetimes(config, state->kind->section);
     state->memory.lru.max_size = state->kind->capacity ? state->kind->capacity(config) : config->default_capacity;
 }
 
-/* Sets up a kind. `lazy`: how many of its entries may be computed anew in the background at once; kinds of one section share the number. */
+/* Sets up the state of a kind. `lazy` is the count from which refreshes of its entries in the background are taken: derived kinds share
+ * one, all others another; kinds of diagnostics have no refreshes. */
 static void kind_init(struct kind_state *state, const struct cache_kind *kind, const struct config *config)
 {
     *state = (struct kind_state){.kind = kind};
@@ -71,23 +72,24 @@ enum sl_code cache_init(const struct config *config, const struct cache_kind *co
     return SL_OK;
 }
 
-/* Returns the number of background computations of a section; at least 1, since 0 would end them for good. */
-static unsigned tokens(unsigned configured)
+/* Returns how many background computations may run at once: as configured, but at least 1. */
+static unsigned background_limit(unsigned configured)
 {
     return configured ? configured : 1;
 }
 
-/* Changes the number of tokens; those in use stay counted. */
-static void change_tokens(unsigned *left, unsigned before, unsigned after)
+/* Changes `*left`, how many more background computations may run, when their configured limit changes from `before` to `after`: those that
+ * are running count against the new limit too. */
+static void change_background_limit(unsigned *left, unsigned before, unsigned after)
 {
-    unsigned used = tokens(before) > *left ? tokens(before) - *left : 0;
-    *left = tokens(after) > used ? tokens(after) - used : 0;
+    unsigned running = background_limit(before) > *left ? background_limit(before) - *left : 0;
+    *left = background_limit(after) > running ? background_limit(after) - running : 0;
 }
 
 void cache_configure(const struct config *config)
 {
-    change_tokens(&engine.redownloads, engine.config->downloaded.max_lazy, config->downloaded.max_lazy);
-    change_tokens(&engine.recomputations, engine.config->derived.max_lazy, config->derived.max_lazy);
+    change_background_limit(&engine.redownloads, engine.config->downloaded.max_lazy, config->downloaded.max_lazy);
+    change_background_limit(&engine.recomputations, engine.config->derived.max_lazy, config->derived.max_lazy);
     engine.config = config;
     engine.max_mapped = cache_mapped_limit(config);
     engine.renew_after_ns = config->upgrade_fallback_after_ns;
@@ -104,12 +106,12 @@ void cache_drain(void)
     shared_drain();
 }
 
-/* Frees the engine after all fibers have ended. UINT64_MAX: all refreshes have expired. Temporary files are removed last. */
+/* Frees the engine after all fibers have ended. Temporary files are removed last. */
 void cache_close(void)
 {
     for (size_t i = 0; i < engine.count; i++) {
         cache_memory_free(&engine.kinds[i].memory);
-        refreshes_expire(&engine.kinds[i], UINT64_MAX);
+        refreshes_expire(&engine.kinds[i], UINT64_MAX); /* all */
         for (struct sl_map_entry *e = NULL; (e = sl_map_next(&engine.kinds[i].queues, e));)
             free(e->value); /* left by fibers that were cancelled before they began */
         sl_map_free(&engine.kinds[i].queues);
@@ -125,7 +127,7 @@ void cache_close(void)
     cache_tmp_close();
 }
 
-/* Returns the state of a registered kind; NULL for others. */
+/* Returns the engine's state of a kind; NULL if the kind was not in the table of cache_init. */
 static struct kind_state *get_kind_state(const struct cache_kind *kind)
 {
     for (size_t i = 0; i < engine.count; i++)
@@ -153,9 +155,10 @@ void engine_count(const struct kind_state *state, const char *layer, enum sl_cod
     metric_add(METRIC_CACHE_LOOKUPS, 1, state->kind->name, layer, sl_code_name(code));
 }
 
-/* Notes the generation that was read from the directory: the time of the newest stamp. A newer one than before means that entries in memory
- * must be checked on disk. While this process writes stamps, generations are only collected, since they may be its own: entries that its
- * own stamps invalidate were already dropped by cache_drop_files. */
+/* Records the generation that was read from the directory: the time at which the last invalidation stamp was written. If it is newer
+ * than the one known, another process has written stamps, and entries in memory must be checked on disk. While this process writes
+ * stamps itself, it is only kept in pending_generation, as it may come from these: entries that they invalidate are dropped by
+ * cache_drop_files. */
 void engine_note_generation(int64_t generation)
 {
     int64_t *seen = engine.stamping ? &engine.pending_generation : &engine.generation;
@@ -172,18 +175,19 @@ void cache_invalidation_begin(void)
     engine.pending_generation = engine.generation;
 }
 
-/* `previous` and `made`: the generations before and after the stamps of this process. A generation above `made` came from another one. */
+/* `previous`, `made`: the generations before and after this process has written its stamps. A newer one than `made` that was read meanwhile
+ * came from another process. */
 void cache_invalidation_end(int64_t previous, int64_t made)
 {
     int64_t pending_generation = engine.pending_generation;
     engine.stamping = false;
-    engine_note_generation(previous); /* another process may have written stamps before */
-    engine.generation = made > engine.generation ? made : engine.generation;
+    engine_note_generation(previous); /* if it is unknown, another process has written stamps before this one */
+    engine.generation = made > engine.generation ? made : engine.generation; /* its own: no check of entries */
     engine_note_generation(pending_generation);
 }
 
-/* Returns the entry unless another process has written stamps since it was last checked; then the disk look-up has to check it.
- * Reading the generation is one system call for a file that is always in the page cache, once a second or after a notification. */
+/* Returns the entry, or NULL if another process has written invalidation stamps since the entry was stored: then the look-up has to check
+ * it on disk. Reads the generation first, if that is due: once a second, or when a process of this service has written stamps. */
 static struct cache_memory_entry *cache_current(struct cache_memory_entry *entry, uint64_t now)
 {
     if (entry && cache_watch_is_due(&engine.watch, now))
@@ -191,29 +195,31 @@ static struct cache_memory_entry *cache_current(struct cache_memory_entry *entry
     return entry && entry->generation >= engine.remote_generation ? entry : NULL;
 }
 
+/* Asks for each file that the key names, as any of their sources may be the one that failed. */
 bool engine_should_retry(struct sl_str key, enum sl_code code, int64_t created_ns)
 {
     struct cache_file file;
-    bool doubted = false;
+    bool retry = false;
     while (origin_is_failure(code) && cache_key_next(&key, &file))
-        doubted |= origin_should_retry(file.source, file.location, code, created_ns);
-    return doubted;
+        retry |= origin_should_retry(file.source, file.location, code, created_ns);
+    return retry;
 }
 
-/* True for a cached failure whose cause may be over, so that the look-up ignores it (engine_should_retry). */
-static bool is_doubted(const struct cache_memory_entry *entry)
+/* True for a cached failure of a source that may work again: a look-up ignores it and fetches the file (engine_should_retry). */
+static bool is_failure_to_retry(const struct cache_memory_entry *entry)
 {
     return entry->error && engine_should_retry(entry->lru.key, entry->error->code, entry->created_ns);
 }
 
-/* Returns the entry in memory, if it is current. */
+/* Returns the entry in memory; NULL if there is none, or if it must be checked on disk (cache_current). */
 static struct cache_memory_entry *cache_find(struct kind_state *state, struct sl_str key)
 {
     uint64_t now = loop_now_ms();
     return cache_current(cache_memory_find(&state->memory, key, now), now);
 }
 
-/* Counts a hit in memory and returns its code; `*item` gets a reference to contents. `item` may be NULL. */
+/* Counts a look-up that memory has answered with this entry, and returns the entry's code. If it is contents, `*item` gets a reference to
+ * them; `item` may be NULL. */
 static enum sl_code cache_take(struct kind_state *state, const struct cache_memory_entry *entry,
                                struct cache_item **item)
 {
@@ -221,18 +227,18 @@ static enum sl_code cache_take(struct kind_state *state, const struct cache_memo
     struct metric_series **answers = &state->memory_answers[code];
     if (entry->item && item)
         *item = cache_retain(entry->item);
-    if (!*answers)
+    if (!*answers) /* the counter is looked up once for each kind and code */
         *answers = metric_series(METRIC_CACHE_LOOKUPS, state->kind->name, "memory", sl_code_name(code));
     metric_series_add(*answers, 1);
     return code;
 }
 
-/* Answers a look-up from memory. False if memory has no usable entry. */
+/* Answers a look-up from memory: sets its code, item or error, and handle. False if memory has no usable entry. */
 static bool peek(struct kind_state *state, struct cache_lookup *look)
 {
     struct cache_memory_entry *entry = cache_find(state, look->key->text);
     look->handle = (struct cache_handle){0};
-    if (!entry || is_doubted(entry))
+    if (!entry || is_failure_to_retry(entry))
         return false;
     look->code = cache_take(state, entry, &look->item);
     if (entry->error && look->error)
@@ -255,7 +261,8 @@ bool cache_peek(const struct cache_kind *kind, const struct cache_key *key, enum
     return true;
 }
 
-/* True for a miss that a renewal looks up again. Not SL_INTERNAL, which says nothing about the key and is cached for 30 s only. */
+/* True for a cached miss (an error but malformed) older than `caches.upgrade_fallback_after`, which a renewal computes again. Not for
+ * SL_INTERNAL, which says nothing about the key and is cached for 30 s only. */
 static bool is_old_miss(const struct cache_memory_entry *entry)
 {
     return entry->error && cache_get_class(entry->error->code) == CACHE_NEGATIVE && entry->error->code != SL_INTERNAL &&
@@ -270,14 +277,15 @@ bool cache_peek_handle(const struct cache_handle *handle, bool is_renewed, struc
     struct kind_state *state = &engine.kinds[handle->kind];
     struct cache_memory_entry *entry =
         cache_current(cache_memory_at(&state->memory, handle->slot, handle->serial, now), now);
-    if (!entry || is_doubted(entry) || (is_renewed && is_old_miss(entry)))
+    if (!entry || is_failure_to_retry(entry) || (is_renewed && is_old_miss(entry)))
         return false;
     cache_take(state, entry, item);
     return true;
 }
 
-/* Evicts a file of the kind that maps most if the files of all kinds map more than the limit. */
-static void bound_mapped_to(uint64_t most_mapped)
+/* If more than `limit` files of all kinds together are mapped, drops an entry with a mapped file: the least recently used one of the kind
+ * that has most of them. */
+static void limit_mapped_files(uint64_t limit)
 {
     uint64_t mapped = 0;
     struct kind_state *most = NULL;
@@ -286,7 +294,7 @@ static void bound_mapped_to(uint64_t most_mapped)
         if (!most || engine.kinds[i].memory.mapped > most->memory.mapped)
             most = &engine.kinds[i];
     }
-    if (mapped > most_mapped)
+    if (mapped > limit)
         cache_memory_evict_mapped(&most->memory);
 }
 
@@ -299,10 +307,11 @@ void engine_store(struct kind_state *state, struct sl_str key, enum sl_code code
     uint64_t deadline = for_ns == DURATION_NEVER || for_ms > UINT64_MAX - now ? UINT64_MAX : now + for_ms;
     cache_memory_put(&state->memory, key, code == SL_OK ? item : NULL, error, created_ns ? created_ns : cache_now_ns(),
                      generation, deadline);
-    bound_mapped_to(engine.max_mapped);
+    limit_mapped_files(engine.max_mapped); /* one entry was stored, so dropping one is enough */
 }
 
-/* Logs a failed system call on the cache directory, at most once a minute, as it may happen for every entry. `number` 0: nothing failed. */
+/* Logs a failed system call on the cache directory, with errno `number`, at most once a minute, as it may happen for every entry. Does
+ * nothing if `number` is 0. */
 void engine_log_io(const char *what, int number)
 {
     if (number && loop_minutely(&engine.next_log_ms))
@@ -317,15 +326,15 @@ int64_t engine_renew_before_ns(void)
 }
 
 /* ---- damage ---- */
-/* True if the address is in the item's mapping. */
+/* True if the address lies in the item's mapping. */
 static bool item_holds(const struct cache_item *item, const void *address)
 {
     const uint8_t *begin = item->mapping.bytes.data;
     return item->mapping.mapped && (uintptr_t)address - (uintptr_t)begin < item->mapping.mapped;
 }
 
-/* Drops the entry whose mapping has the address. Whoever holds its item keeps that; later look-ups search the disk, where they notice that
- * the file was truncated. */
+/* Drops the entry in memory whose mapping contains the address, where reading has failed. References to its contents stay valid; later
+ * look-ups search the disk, where they notice that the file was truncated. */
 static void drop_damaged(const void *address)
 {
     for (size_t i = 0; i < engine.count; i++) {
@@ -358,7 +367,7 @@ bool cache_drop_faulted(void)
 enum sl_code cache_run_reader(const struct cache_reader *reader, void *arg, struct sl_error *error)
 {
     enum sl_code code = reader->run(arg, error);
-    /* SL_INTERNAL with a dropped entry: its mapped file could not be read. The next run gets the entry made again */
+    /* if an entry is dropped, SL_INTERNAL came from its file, which could not be read: in the next run the entry is made again */
     for (int runs = 1; runs < CACHE_MAX_RUNS && code == SL_INTERNAL && cache_drop_faulted(); runs++) {
         reader->reset(arg);
         code = reader->run(arg, error);
@@ -368,8 +377,8 @@ enum sl_code cache_run_reader(const struct cache_reader *reader, void *arg, stru
 
 void engine_unmap_some(void)
 {
-    for (int i = 0; i < SHED_FILES; i++)
-        bound_mapped_to(0);
+    for (int i = 0; i < UNMAPPED_AT_ONCE; i++)
+        limit_mapped_files(0); /* 0: drops one in any case */
 }
 
 /* ---- invalidation ---- */
@@ -382,7 +391,8 @@ static bool names_any(struct sl_str key, const struct cache_file *files, size_t 
     return false;
 }
 
-/* Drops the kind's entries and computations that name one of the files; tells the caller of each key. */
+/* For entries of the kind whose keys name one of the files: marks running computations as outdated, drops entries from memory, and calls
+ * `tell` with each key. */
 static void drop_files_of_kind(struct kind_state *state, const struct cache_file *files, size_t count,
                                cache_dropped_fn *tell, void *arg)
 {
@@ -391,8 +401,8 @@ static void drop_files_of_kind(struct kind_state *state, const struct cache_file
         if (!names_any(flight->key, files, count))
             continue;
         tell(arg, state->kind, flight->key);
-        flight->outdated = true; /* its waiters hold it; later look-ups start another one */
-        sl_map_remove(&state->flights, flight->key);
+        flight->outdated = true;                     /* it still answers the look-ups that wait for it, */
+        sl_map_remove(&state->flights, flight->key); /* but later ones start another computation */
     }
     for (struct cache_memory_entry *entry = CACHE_MEMORY_OLDEST(&state->memory), *newer; entry; entry = newer) {
         newer = LRU_NEWER(entry, lru);
@@ -415,7 +425,7 @@ const char *cache_dir_of_process(void)
 }
 
 /* ---- renewing misses ---- */
-/* True if the running fiber computes a renewal: then the entries that it looks up are renewed, too. */
+/* True if the running fiber computes an entry for a renewal: then old misses that it looks up are computed again, too. */
 static bool is_renewing(void)
 {
     for (const struct renewing *at = SL_LIST_FIRST(&engine.renewing, struct renewing, link); at;
@@ -425,23 +435,22 @@ static bool is_renewing(void)
     return false;
 }
 
-/* True if memory has a miss that a renewal looks up again. */
-static bool old_miss(struct kind_state *state, struct sl_str key)
+/* True if memory has a miss for the key that is so old that a renewal computes it again. */
+static bool has_old_miss(struct kind_state *state, struct sl_str key)
 {
     const struct cache_memory_entry *entry = cache_find(state, key);
     return entry && is_old_miss(entry);
 }
 
-/* A renewal is a flight that no look-up waits for. */
+/* Starts a flight for which no look-up waits; it counts as one of the downloads in the background (redownloads). */
 void cache_renew(const struct cache_kind *kind, const struct cache_key *key, const void *context)
 {
     struct kind_state *state = get_kind_state(kind);
     struct flight *flight;
-    if (!state || engine.renew_after_ns == DURATION_NEVER || !old_miss(state, key->text) ||
+    if (!state || engine.renew_after_ns == DURATION_NEVER || !has_old_miss(state, key->text) ||
         sl_map_get(&state->flights, key->text))
         return;
-    /* as many renewals run as the configuration allows */
-    if (engine.redownloads == 0) {
+    if (engine.redownloads == 0) { /* as many run as the configuration allows */
         metric_add(METRIC_CACHE_LAZY_REFUSED, 1, kind->name, NULL, NULL);
         return;
     }
@@ -452,7 +461,7 @@ void cache_renew(const struct cache_kind *kind, const struct cache_key *key, con
     flight->renewal = &engine.redownloads;
 }
 
-/* True if `look` is answered at once: from memory, or with an error. False: it joined or started a flight, which answers it later. */
+/* True if `look` is answered at once: from memory, or with an error. False: it has joined or started a flight, which answers it later. */
 bool engine_lookup_async(struct cache_lookup *look, bool renews, struct flight *owner)
 {
     struct kind_state *state = get_kind_state(look->kind);
@@ -462,9 +471,9 @@ bool engine_lookup_async(struct cache_lookup *look, bool renews, struct flight *
         look->code = sl_fail(look->error, SL_INTERNAL, "cache kind %s is not registered", look->kind->name);
         return true;
     }
-    if (!(renews && old_miss(state, look->key->text)) && peek(state, look))
+    if (!(renews && has_old_miss(state, look->key->text)) && peek(state, look))
         return true;
-    if (engine.group.cancelled) {
+    if (engine.group.cancelled) { /* the process shuts down */
         look->code = sl_fail(look->error, SL_CANCELLED, "cancelled");
         return true;
     }
@@ -498,13 +507,13 @@ void cache_lookup_cancel(struct cache_lookup *look)
 }
 
 struct cache_get_waiter {
-    struct cache_lookup look;
+    struct cache_lookup look; /* comes first: a pointer to it is one to this struct */
     struct fiber *fiber;
     bool done;
 };
 
-/* Wakes the fiber in cache_get. */
-static void got(struct cache_lookup *look)
+/* cache_lookup.done: wakes the fiber that waits in cache_get. */
+static void wake_waiter(struct cache_lookup *look)
 {
     struct cache_get_waiter *getting = (struct cache_get_waiter *)look;
     getting->done = true;
@@ -515,12 +524,13 @@ enum sl_code cache_get(const struct cache_kind *kind, const struct cache_key *ke
                        struct cache_item **item, struct sl_error *error)
 {
     struct cache_get_waiter getting = {
-        .look = {.kind = kind, .key = key, .context = context, .error = error, .done = got}, .fiber = fiber_self()};
+        .look = {.kind = kind, .key = key, .context = context, .error = error, .done = wake_waiter},
+        .fiber = fiber_self()};
     bool answered = cache_lookup_async(&getting.look);
     *item = NULL;
     while (!answered && !getting.done) {
         fiber_set_wait_reason(kind->name);
-        if (!fiber_suspend() && !getting.done) {
+        if (!fiber_suspend() && !getting.done) { /* false: the fiber was cancelled */
             cache_lookup_cancel(&getting.look);
             return sl_fail(error, SL_CANCELLED, "cancelled");
         }

@@ -12,7 +12,7 @@
 
 #define engine cache_engine
 
-/* Returns how long a new result stays in memory, in nanoseconds; 0: it says nothing about the key, and is not kept. */
+/* Returns how long a new result stays in memory, in nanoseconds; 0: not at all, as it says nothing about the key. */
 uint64_t compute_memory_lifetime(const struct kind_state *state, enum sl_code code, const struct sl_error *error)
 {
     switch (code) {
@@ -27,7 +27,7 @@ uint64_t compute_memory_lifetime(const struct kind_state *state, enum sl_code co
     }
 }
 
-/* Returns the label of a written entry in metrics. */
+/* Returns the metric label for an entry that was written to disk. */
 static const char *write_status(enum sl_code code)
 {
     return code == SL_OK          ? "positive"
@@ -36,7 +36,7 @@ static const char *write_status(enum sl_code code)
                                   : "cache-specific error";
 }
 
-/* Errors that say nothing about the key, or not for long, are not written to disk. */
+/* False for errors that say nothing about the key, or not for long, and for any error of a refresh, whose old entry stays in use. */
 bool compute_publishable(enum sl_code code, const struct sl_error *error, bool is_refresh)
 {
     if (code == SL_OK)
@@ -45,8 +45,9 @@ bool compute_publishable(enum sl_code code, const struct sl_error *error, bool i
            !((code == SL_DOWNLOAD_ERROR || code == SL_UNSUPPORTED) && error->duration_ns);
 }
 
-/* A miss that the next look-up would ignore anyway is not written, unless it replaces an older result. */
-static bool compute_worth_writing(const struct flight *flight, enum sl_code code)
+/* False for a miss that the next look-up would ignore, as misses of the kind have no lifetime. A renewal's miss is always written, to
+ * replace the older one on disk. */
+static bool is_worth_writing(const struct flight *flight, enum sl_code code)
 {
     const struct cache_lifetimes *lifetimes = &flight->state->lifetimes;
     return flight->renews || cache_get_class(code) != CACHE_NEGATIVE || lifetimes->retry_misses_after ||
@@ -55,8 +56,8 @@ static bool compute_worth_writing(const struct flight *flight, enum sl_code code
 
 /* ---- publishing ---- */
 
-/* Publishes the file on disk, and sets `outcome` to what callers get; takes over `tmp`. If the disk cannot be written, callers still get
- * the contents. */
+/* Publishes the result in `outcome`, whose contents are in `tmp`, on disk, and sets outcome->item; takes over `tmp`. If the disk cannot be
+ * written, callers still get the contents. SL_INTERNAL or SL_BUSY in outcome->code: the contents cannot be used. */
 static void compute_publish(struct flight *flight, struct cache_tmp *tmp, bool is_refresh,
                             struct compute_result *outcome)
 {
@@ -84,7 +85,7 @@ static void compute_publish(struct flight *flight, struct cache_tmp *tmp, bool i
     engine_note_generation(job.generation);
     flight->outdated |= job.outdated;
     engine_log_io("cache write failed", job.io_errno);
-    space_reclaim(job.io_errno);
+    space_reclaim(job.io_errno); /* starts a cleanup if the disk is full */
     if (job.published)
         metric_add(METRIC_CACHE_WRITES, 1, state->kind->name, write_status(job.code), is_refresh ? "true" : "false");
     if (job.outdated_files)
@@ -97,8 +98,9 @@ static void compute_publish(struct flight *flight, struct cache_tmp *tmp, bool i
 
 /* ---- the shared layer ---- */
 
-/* Asks the shared layer. True if it has the answer, which is then published on disk. False: `tmp` is an empty file to compute into, or
- * closed if none could be created. An answer that the kind's loader refuses is damaged: it is computed again and replaced. */
+/* Asks the shared layer for the entry. True if it has the entry, contents or error, which is then published on disk and is in `outcome`.
+ * False: `tmp` is an empty file to compute into, or closed if none could be created. Contents that the kind refuses are damaged: false, and
+ * finding->stale makes to_shared replace them by those that are computed. */
 static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_refresh,
                         struct shared_result_value *finding, struct compute_result *outcome)
 {
@@ -117,16 +119,16 @@ static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_re
         .code = value->code, .error = value->error, .layer = "shared", .generation = outcome->generation};
     outcome->error.code = value->code;
     outcome->keep_ns = compute_memory_lifetime(state, value->code, &value->error);
-    if (value->code != SL_OK) {
+    if (value->code != SL_OK) { /* an error goes on to age from when the other machine has made it */
         outcome->created_s = value->created_s;
         outcome->keep_ns = finding->left_ns;
     }
     compute_publish(flight, tmp, is_refresh, outcome);
     if (outcome->code == SL_OK && !flight->outdated)
-        shared_fill_first(state->kind, flight->key, outcome->item, finding);
+        shared_fill_first(state->kind, flight->key, outcome->item, finding); /* from the bucket to the Redis */
     if (outcome->code == value->code)
         return true;
-    /* The shared bytes are unusable: the kind's loader refused them. */
+    /* compute_publish has changed the code: the kind has refused the contents */
     char digits[CACHE_KEY_DIGITS + 1];
     cache_key_digits(flight->key, digits);
     log_warn("shared", "an entry of the shared cache is damaged; making it again", LOG_STR("cache", state->kind->name),
@@ -136,7 +138,7 @@ static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_re
     return false;
 }
 
-/* Queues a computed result for the shared layer, unless it is an error that says nothing about the key. */
+/* Queues a computed result to be written to the shared layer, unless it is an error that may concern this machine only. */
 static void to_shared(const struct flight *flight, const struct shared_result_value *finding,
                       const struct compute_result *outcome)
 {
@@ -158,7 +160,7 @@ struct cache_tmp_opening { /* pool work */
     struct cache_tmp tmp;
 };
 
-/* On the pool: refuses quarantined work, else creates the file to compute into. */
+/* Pool work: creates the file to compute into. SL_UNSUPPORTED if the work is quarantined, as it has ended the process before. */
 static enum sl_code open_tmp(void *arg, struct sl_error *error)
 {
     struct cache_tmp_opening *o = arg;
@@ -174,7 +176,7 @@ static enum sl_code compute_open_file(struct cache_tmp *tmp, struct sl_error *er
     struct cache_tmp_opening o = {.work = fiber_work(), .tmp.fd = -1};
     enum sl_code code = pool_call(POOL_IO, open_tmp, &o, error);
     *tmp = o.tmp;
-    space_retry();
+    space_retry(); /* if the cache directory took no file, it is tried again from now on */
     return code;
 }
 
@@ -195,7 +197,8 @@ static enum sl_code compute_once(void *arg, struct sl_error *error)
     return code;
 }
 
-/* Undoes a run that failed because a mapped file was truncated, so that the next one starts anew. */
+/* cache_reader.reset, after a run that failed because a mapped file was damaged: releases the base and the file, so that the next run makes
+ * both anew. */
 static void compute_reset(void *arg)
 {
     const struct computation *c = arg;
@@ -212,14 +215,15 @@ static enum sl_code cache_compute(struct flight *flight, struct cache_tmp *tmp, 
     return cache_run_reader(&(struct cache_reader){compute_once, compute_reset}, &computation, error);
 }
 
-/* Gets the entry from the shared layer or computes it, and publishes what was computed; takes over `tmp`. Incomplete entries are used, but
- * kept for a shorter time and not shared. */
+/* Gets the entry from the shared layer or computes it, and publishes it on disk; what was computed also in the shared layer. Takes over
+ * `tmp`. Contents made without some input (tmp->incomplete) stay in memory for a shorter time and are not shared. */
 static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh, struct compute_result *outcome)
 {
     const struct cache_kind *kind = flight->state->kind;
     bool shareable = shared_active() && (!kind->shareable || kind->shareable(flight->context));
     struct shared_result_value finding = {.stale = false};
-    /* A renewal ignores the misses of other machines; a refresh does not, as entries of the layer are complete. */
+    /* A renewal computes in any case, as the shared layer may have the same old miss. The refresh of an incomplete entry asks the
+     * shared layer, all of whose contents are complete. */
     if (shareable && (!flight->renews || is_refresh) && from_shared(flight, tmp, is_refresh, &finding, outcome))
         return;
     *outcome = (struct compute_result){.layer = "computed", .generation = outcome->generation};
@@ -230,15 +234,14 @@ static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh
     }
     uint64_t begin = clock_mono_ns();
     outcome->code = cache_compute(flight, tmp, &outcome->error);
-    if (flight->abandoned) /* optional parts of the computation may have ended early, too */
+    if (flight->abandoned) /* even SL_OK is no result then: optional parts of the computation may have ended early */
         outcome->code = sl_fail(&outcome->error, SL_CANCELLED, "cancelled");
     outcome->error.code = outcome->code;
     metric_observe(METRIC_CACHE_COMPUTE_SECONDS, (double)(clock_mono_ns() - begin) / 1e9, kind->name, NULL, NULL);
     if (outcome->code == SL_INTERNAL && space_is_disk_full())
         engine_log_io("cache write failed", ENOSPC);
     bool incomplete = tmp->incomplete;
-    if (compute_publishable(outcome->code, &outcome->error, is_refresh) &&
-        compute_worth_writing(flight, outcome->code)) {
+    if (compute_publishable(outcome->code, &outcome->error, is_refresh) && is_worth_writing(flight, outcome->code)) {
         compute_publish(flight, tmp, is_refresh, outcome);
         if (shareable && outcome->code != SL_INTERNAL && outcome->code != SL_BUSY && !incomplete && !flight->outdated)
             to_shared(flight, &finding, outcome);
@@ -254,12 +257,13 @@ void compute_entry(struct flight *flight, bool is_refresh, struct compute_result
 {
     struct cache_tmp tmp;
     struct journal_work work;
+    /* if the process dies while a pool thread works for this fiber, the journal names this work: see quarantine.c */
     cache_quarantine_name(flight->state->kind->name, flight->key, flight->key, &work);
     fiber_set_work(&work);
     *outcome = (struct compute_result){.layer = "computed", .generation = flight->generation};
     outcome->code = compute_open_file(&tmp, &outcome->error);
     outcome->keep_ns = compute_memory_lifetime(flight->state, outcome->code, &outcome->error);
-    struct renewing renewing = {.fiber = fiber_self()}; /* while listed, this fiber's look-ups are renewals */
+    struct renewing renewing = {.fiber = fiber_self()}; /* while it is listed, this fiber's look-ups renew old misses */
     if (flight->renews)
         sl_list_prepend(&engine.renewing, &renewing.link);
     if (outcome->code == SL_OK)
@@ -271,11 +275,11 @@ void compute_entry(struct flight *flight, bool is_refresh, struct compute_result
     fiber_set_work(NULL);
 }
 
-/* There is no file yet: publishing creates one for the error's marker. */
+/* There is no temporary file (fd -1): publishing creates one for the error's marker. */
 void compute_publish_error(struct flight *flight, struct compute_result *outcome)
 {
     struct cache_tmp tmp = {.fd = -1};
-    if (compute_publishable(outcome->code, &outcome->error, false) && compute_worth_writing(flight, outcome->code))
+    if (compute_publishable(outcome->code, &outcome->error, false) && is_worth_writing(flight, outcome->code))
         compute_publish(flight, &tmp, false, outcome);
     outcome->keep_ns = compute_memory_lifetime(flight->state, outcome->code, &outcome->error);
 }

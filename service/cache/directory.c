@@ -1,4 +1,4 @@
-/* The shared layer in a directory that several machines mount: <path>/<kind>/<relative path>, plain bytes. */
+/* The shared layer in a directory that several machines mount: <path>/<kind>/<relative path>, contents as they are, not compressed. */
 #include "cache/shared.h"
 
 #include <errno.h>
@@ -17,13 +17,13 @@ static char root[CACHE_PATH_BYTES / 2];
 
 struct cache_directory_job {
     const char *name;
-    int fd; /* get */
-    int64_t modified_s;
-    struct sl_bytes bytes; /* put */
+    int fd;                /* get: the file to copy the entry into */
+    int64_t modified_s;    /* get: mtime of the entry */
+    struct sl_bytes bytes; /* put: the contents */
     enum shared_result result;
 };
 
-/* False with errno if the path is too long. */
+/* Writes the path of the entry of this name. False, with errno, if it is too long. */
 static bool make_path(const char *name, char out[CACHE_PATH_BYTES])
 {
     bool fits = snprintf(out, CACHE_PATH_BYTES, "%s/%s", root, name) < CACHE_PATH_BYTES;
@@ -32,13 +32,14 @@ static bool make_path(const char *name, char out[CACHE_PATH_BYTES])
     return fits;
 }
 
-/* Returns what a failed look at an entry means, by errno. */
+/* Returns the result for an entry that could not be opened or examined, by errno. */
 static enum shared_result missing_or_error(void)
 {
     return errno == ENOENT ? SHARED_MISS : sl_fail_errno(NULL, errno, "") == SL_BUSY ? SHARED_BUSY : SHARED_ERROR;
 }
 
-/* Copies the rest of an entry. SHARED_BUSY: out of memory, or this machine cannot write its own file. */
+/* Copies the file `from` to the file `to`. SHARED_HIT; SHARED_ERROR: cannot read; SHARED_BUSY: out of memory, or cannot write `to`, which
+ * is on this machine's disk. */
 static enum shared_result copy_entry(int from, int to)
 {
     uint8_t *chunk = malloc(CHUNK);
@@ -56,7 +57,7 @@ static enum shared_result copy_entry(int from, int to)
     return result;
 }
 
-/* On the pool: copies an entry into the job's descriptor. */
+/* Pool work: copies an entry to the file job->fd. */
 static void get_file(void *arg)
 {
     struct cache_directory_job *job = arg;
@@ -72,7 +73,7 @@ static void get_file(void *arg)
     close(fd);
 }
 
-/* On the pool: looks whether an entry is there. */
+/* Pool work: SHARED_HIT if the entry exists. */
 static void exists_file(void *arg)
 {
     struct cache_directory_job *job = arg;
@@ -82,7 +83,8 @@ static void exists_file(void *arg)
     job->result = there ? SHARED_HIT : missing_or_error();
 }
 
-/* Uses link(2) instead of rename(2): the first writer wins, and readers never see half a file. Closes `fd`. */
+/* Writes the bytes to the temporary file `fd`, whose path is `tmp`, and gives it the name `path` by link(2), which unlike rename(2) fails
+ * if another machine was faster: SHARED_SKIPPED. Readers never see half a file. Closes `fd`, removes `tmp`. */
 static enum shared_result put_at(int fd, const char *path, const char *tmp, struct sl_bytes bytes)
 {
     bool written = sl_write_all(fd, bytes) && fdatasync(fd) == 0;
@@ -95,7 +97,8 @@ static enum shared_result put_at(int fd, const char *path, const char *tmp, stru
     return result;
 }
 
-/* On the pool: writes an entry unless there is one. The temporary file lies beside it in `.tmp`: link(2) needs the same file system. */
+/* Pool work: writes an entry unless it exists (SHARED_SKIPPED). The temporary file is in the directory `.tmp` beside it, as link(2) needs
+ * the same file system. */
 static void put_file(void *arg)
 {
     struct cache_directory_job *job = arg;
@@ -114,12 +117,14 @@ static void put_file(void *arg)
         job->result = put_at(fd, path, tmp, job->bytes);
 }
 
+/* Runs a job on the pool, and returns its result; SHARED_ERROR if it could not run. */
 static enum shared_result cache_directory_run(struct cache_directory_job *job, void (*fn)(void *))
 {
     return pool_run(POOL_IO, fn, job, NULL) == SL_OK ? job->result : SHARED_ERROR;
 }
 
-/* The back end's `get`: copies an entry into the file. A directory stores contents only, no errors. The entry's age is the file's mtime. */
+/* shared_backend.get: copies an entry into the file. A directory stores contents only, no errors (SL_OK). The mtime of the file is the time
+ * at which the entry was made. */
 static enum shared_result cache_directory_get(const char *name, int fd, struct shared_value *value)
 {
     value->code = SL_OK;
@@ -129,17 +134,19 @@ static enum shared_result cache_directory_get(const char *name, int fd, struct s
     return result;
 }
 
+/* shared_backend.put. */
 static enum shared_result cache_directory_put(const struct shared_entry *entry)
 {
     return cache_directory_run(&(struct cache_directory_job){.name = entry->name, .bytes = entry->contents}, put_file);
 }
 
+/* shared_backend.exists. */
 static enum shared_result exists(const char *name)
 {
     return cache_directory_run(&(struct cache_directory_job){.name = name}, exists_file);
 }
 
-/* On the pool: deletes an entry. One that is not there counts as deleted. */
+/* Pool work: deletes an entry. One that is not there counts as deleted. */
 static void delete_file(void *arg)
 {
     struct cache_directory_job *job = arg;
@@ -147,12 +154,13 @@ static void delete_file(void *arg)
     job->result = make_path(job->name, path) && (unlink(path) == 0 || errno == ENOENT) ? SHARED_HIT : SHARED_ERROR;
 }
 
+/* shared_backend.del. */
 static enum shared_result del(const char *name)
 {
     return cache_directory_run(&(struct cache_directory_job){.name = name}, delete_file);
 }
 
-/* Asks for the directory itself, to learn whether the file system answers again. */
+/* shared_backend.probe: examines the directory itself, to learn whether the file system answers again. */
 static enum shared_result probe(void)
 {
     enum shared_result result = exists(".");
@@ -161,8 +169,8 @@ static enum shared_result probe(void)
 
 static struct shared_backend backend;
 
-/* Opens the directory of the configuration; NULL with an error, and the key at fault, if its path is too long. Nothing is read yet: a
- * directory that is not there shows when it is used. */
+/* Sets up the back end for the configured directory. NULL, with an error and the configuration key at fault, if its path is too long. The
+ * directory is not accessed yet. */
 struct shared_backend *shared_directory(const struct config *config, const char **key, struct sl_error *error)
 {
     if (snprintf(root, sizeof root, "%s", config->shared.filesystem_path) >= (int)sizeof root) {

@@ -13,7 +13,7 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 
-/* Writes the path of an entry's file, whose name is the hash of its key. False when it is too long. */
+/* Writes the path of the file of an entry, in a version of its kind, from the hash of the entry's key. False when it is too long. */
 static bool entry_path(const struct cache_disk *disk, const struct cache_kind *kind, const uint8_t *hash,
                        unsigned version, char out[CACHE_PATH_BYTES])
 {
@@ -39,8 +39,8 @@ void cache_count_removed(const struct cache_kind *kind, const char *reason, uint
 
 /* ---- items ---- */
 
-/* Frees an item without references: what the kind made of the contents (by `free_loaded`, or free() for kinds with `open`), then the
- * contents, which are a mapping or, if small, a copy. */
+/* Frees an item that has no references left: what the kind has made of the contents (by `free_loaded`, or free() for kinds with `open`),
+ * then the contents, which are a mapping or, if small, a copy. */
 void cache_item_destroy(struct cache_item *item)
 {
     if (item->kind->open)
@@ -56,7 +56,7 @@ void cache_item_destroy(struct cache_item *item)
     free(item);
 }
 
-/* Reads `size` bytes; false on an error or the end of the file. */
+/* Reads the first `size` bytes of the file; false on an error, or if it is shorter. */
 static bool read_exactly(int fd, uint8_t *to, size_t size)
 {
     for (size_t at = 0; at < size;) {
@@ -77,8 +77,9 @@ void cache_disk_dumps(bool made)
     is_dumpable = made;
 }
 
-/* Maps the contents of a file. Small files are copied: a mapping costs a page, a page fault and one of the process's limited number of
- * maps, and entries of a hundred bytes are by far the most frequent. SL_BUSY without memory or mappings, else SL_INTERNAL. */
+/* Maps the contents of a file, or copies them if they are small: a mapping costs a page, a page fault and one of the process's limited
+ * number of maps, and entries of a hundred bytes are by far the most frequent. SL_BUSY when out of memory or maps, SL_INTERNAL for other
+ * failures. */
 static enum sl_code map_contents(int fd, uint64_t size, const struct cache_kind *kind, struct sl_mapping *mapping,
                                  struct sl_error *error)
 {
@@ -140,7 +141,7 @@ enum sl_code cache_item_from_bytes(const struct cache_kind *kind, struct sl_buf 
     }
     **item = (struct cache_item){.mapping = {sl_buf_bytes(bytes), 0}, .references = 1, .kind = kind};
     if (!bytes->size)
-        sl_buf_free(bytes); /* cache_item_destroy frees contents by their size */
+        sl_buf_free(bytes); /* cache_item_destroy does not free contents of size 0 */
     *bytes = (struct sl_buf){0};
     enum sl_code code = load_item(*item, error);
     if (code != SL_OK) {
@@ -150,8 +151,8 @@ enum sl_code cache_item_from_bytes(const struct cache_kind *kind, struct sl_buf 
     return code;
 }
 
-/* Makes an item of an open file: maps and loads it. SL_BUSY without memory or mappings; SL_MALFORMED if the kind refuses the contents; else
- * SL_INTERNAL. */
+/* Makes an item from an open file: maps its contents and lets the kind load them. SL_BUSY when out of memory or maps; SL_MALFORMED if the
+ * kind refuses the contents; SL_INTERNAL for other failures. */
 static enum sl_code make_item(int fd, uint64_t size, const struct cache_kind *kind, int64_t created_s, const char *note,
                               struct cache_item **made, struct sl_error *error)
 {
@@ -168,14 +169,14 @@ static enum sl_code make_item(int fd, uint64_t size, const struct cache_kind *ki
         cache_item_destroy(item);
         return code;
     }
-    cache_check_residency(item);
+    cache_check_residency(item); /* the first check, here on the pool */
     *made = item;
     return SL_OK;
 }
 
 /* ---- look-up ---- */
 
-/* Sets the mtime of contents that were not used for an hour, so that a cleanup does not remove them. False: the entry is gone. */
+/* Sets the mtime of an open entry to now, so that a cleanup does not remove it as unused. False: another process has deleted the entry. */
 static bool touch(int fd, struct cache_disk_lookup *l)
 {
     struct stat st;
@@ -184,7 +185,8 @@ static bool touch(int fd, struct cache_disk_lookup *l)
     return fstat(fd, &st) == 0 && st.st_nlink > 0;
 }
 
-/* Remembers the file of an item that has no name, for workers; they get a copy of the bytes of smaller ones. */
+/* Keeps a descriptor of an item's file that has no name, by which conversions in worker processes can map it. Items of less than MIN_BYTES
+ * are sent to workers as bytes. */
 static void remember_unnamed(struct cache_item *item, int fd)
 {
     enum { MIN_BYTES = 16 << 10 };
@@ -198,7 +200,7 @@ struct file_opening { /* pool work */
     struct cache_item **item;
 };
 
-/* On the pool: makes an item of a computed file that is not published. */
+/* Pool work: makes an item from a file that is not in the cache. */
 static enum sl_code open_file(void *arg, struct sl_error *error)
 {
     const struct file_opening *o = arg;
@@ -219,8 +221,9 @@ enum sl_code cache_item_from_file(const struct cache_kind *kind, int fd, struct 
     return pool_call(POOL_IO, open_file, &opening, error);
 }
 
-/* Makes the item of a usable entry. Contents that the kind refuses are damaged and removed. False: the entry cannot be used. SL_BUSY is an
- * answer: the entry is good, so it must not be computed again. */
+/* Makes l->item from an open entry that is contents and has not expired. True: it is made, or l->code is SL_BUSY, which is an answer as
+ * well: the entry is good, so it must not be computed again. False: the entry cannot be used; if the kind refuses the contents, it is
+ * damaged and removed. */
 static bool take_contents(struct cache_disk_lookup *l, int fd, const struct stat *st, const char *path,
                           const struct cache_facts *facts, const struct cache_freshness *verdict, const char *note)
 {
@@ -239,8 +242,9 @@ static bool take_contents(struct cache_disk_lookup *l, int fd, const struct stat
     return code == SL_OK || code == SL_BUSY;
 }
 
-/* True if the entry is older than the stamp. A time in whole seconds that is equal counts as older. */
-static bool stamped(const struct cache_facts *facts, int64_t stamp_ns)
+/* True if the entry was made before the invalidation stamp, or may have been: if the time of the entry is known in whole seconds only, one
+ * of the same second counts as older. `stamp_ns` 0: there is no stamp. */
+static bool is_older_than_stamp(const struct cache_facts *facts, int64_t stamp_ns)
 {
     if (stamp_ns == 0)
         return false;
@@ -248,7 +252,7 @@ static bool stamped(const struct cache_facts *facts, int64_t stamp_ns)
                            : facts->created_ns / CACHE_SECOND_NS <= stamp_ns / CACHE_SECOND_NS;
 }
 
-/* Removes an entry that a stamp has invalidated, unless another process has replaced it meanwhile. */
+/* Removes an entry that a stamp has invalidated, unless the file at its path is another one by now, which another process has published. */
 static void remove_replaced(struct cache_disk_lookup *l, const char *path, const struct stat *st)
 {
     struct stat now;
@@ -259,23 +263,23 @@ static void remove_replaced(struct cache_disk_lookup *l, const char *path, const
     l->replaced_bytes += (uint64_t)st->st_size;
 }
 
-/* Marks an entry as incomplete and, if it is old enough, as due for another computation, since the missing input may exist by now. The
- * entry is used until then, but stays in memory only until the next computation is due. */
+/* For an entry that was made without some input: sets l->incomplete, and l->renewable if it is old enough to be computed again, as the
+ * input may exist by now. The entry is used until then, but stays in memory (left_ns) only until the next computation is due. */
 static void renew_incomplete(struct cache_disk_lookup *l, const struct cache_facts *facts)
 {
     int64_t now = cache_now_ns();
     uint64_t age = now > facts->created_ns ? (uint64_t)(now - facts->created_ns) : 0;
     l->incomplete = true;
     l->renewable = age >= l->renew_after_ns;
-    uint64_t next_ns =
-        /* retry later if the next computation changes nothing */
-        l->renewable ? l->renew_after_ns : l->renew_after_ns - age;
+    /* if it is computed now and that changes nothing, the next attempt is due after the whole interval */
+    uint64_t next_ns = l->renewable ? l->renew_after_ns : l->renew_after_ns - age;
     if (next_ns < l->left_ns)
         l->left_ns = next_ns;
 }
 
-/* Opens the entry of an open file. True if it is an answer: usable, not expired, and newer than its files' stamps; or SL_BUSY. Damaged and
- * replaced entries are removed. l->found is set by the caller. */
+/* Reads an open entry and its side file. True if they answer the look-up: contents or an error that has not expired and is newer than the
+ * invalidation stamps of its files; or SL_BUSY, if this process lacks memory or descriptors. False: the entry is to be computed; a damaged
+ * or invalidated one is removed. */
 static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
 {
     struct stat st;
@@ -300,7 +304,7 @@ static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
         return false;
     }
     l->code = cache_entry_decode((struct sl_bytes){head, head_size}, (uint64_t)st.st_size, &meta, &l->error);
-    if (l->code == SL_INTERNAL)
+    if (l->code == SL_INTERNAL) /* the error's marker is damaged */
         return false;
     struct cache_facts facts;
     cache_entry_facts(l->code, cache_mtime_ns(&st), meta, &facts);
@@ -313,7 +317,7 @@ static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
         renew_incomplete(l, &facts);
     if (facts.class == CACHE_NEGATIVE && facts.created_ns < l->renew_before_ns)
         return false;
-    if (stamped(&facts, l->stamp_ns)) {
+    if (is_older_than_stamp(&facts, l->stamp_ns)) {
         remove_replaced(l, path, &st);
         return false;
     }
@@ -321,8 +325,8 @@ static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
            (l->code != SL_OK || take_contents(l, fd, &st, path, &facts, &verdict, meta ? meta->note : ""));
 }
 
-/* Opens the entry of one format version. True if there is an answer, which may be SL_BUSY. */
-static bool look_at(struct cache_disk_lookup *l, const uint8_t *hash, unsigned version)
+/* Looks for the entry in one version of the kind. True if it answers the look-up, or if l->code is SL_BUSY. */
+static bool look_up_version(struct cache_disk_lookup *l, const uint8_t *hash, unsigned version)
 {
     char path[CACHE_PATH_BYTES];
     if (!entry_path(l->disk, l->kind, hash, version, path))
@@ -333,7 +337,7 @@ static bool look_at(struct cache_disk_lookup *l, const uint8_t *hash, unsigned v
         return true;
     }
     if (fd < 0) {
-        if (errno != ENOENT && errno != ENOTDIR)
+        if (errno != ENOENT && errno != ENOTDIR) /* not simply absent: reported by the caller */
             l->io_errno = errno;
         return false;
     }
@@ -343,8 +347,8 @@ static bool look_at(struct cache_disk_lookup *l, const uint8_t *hash, unsigned v
     return found;
 }
 
-/* On the pool: opens the entry of the present version, else that of the first older one that may stand in for it (`fallbacks`). After a
- * damaged entry older ones are not tried: the entry is made again. */
+/* Pool work: looks for the entry in the present version of the kind, then in the older versions that may be used instead (`fallbacks`). If
+ * the entry was damaged, older ones are not used: it is computed again. */
 void cache_disk_lookup(void *arg)
 {
     struct cache_disk_lookup *l = arg;
@@ -352,30 +356,30 @@ void cache_disk_lookup(void *arg)
     cache_key_hash(l->key, hash);
     l->generation = cache_generation(l->disk->dir);
     l->stamp_ns = l->generation ? cache_newest_stamp(l->disk->dir, l->key) : 0;
-    l->found = look_at(l, hash, l->kind->version);
+    l->found = look_up_version(l, hash, l->kind->version);
     const unsigned *fallback = l->kind->fallbacks;
     for (unsigned i = 0; !l->found && !l->corrupt && fallback && i < CACHE_VERSIONS_MAX && fallback[i]; i++)
-        l->found = look_at(l, hash, fallback[i]);
+        l->found = look_up_version(l, hash, fallback[i]);
 }
 
 /* ---- publishing ---- */
 
-/* Gives the temporary file its name. Contents are synced to the disk, since a crash of the machine must not leave a half-written file. */
+/* Renames the temporary file to the entry's path. Contents are synced to the disk before, as a crash of the machine must not leave a
+ * half-written entry; an error is not, as losing it only costs another request. False if that fails, or if the file has no name. */
 static bool move_into_place(struct cache_disk_publish *p, const char *path)
 {
-    enum files_sync sync =
-        p->code == SL_OK ? FILES_CONTENTS : FILES_UNSYNCED; /* a lost error only costs another request */
+    enum files_sync sync = p->code == SL_OK ? FILES_CONTENTS : FILES_UNSYNCED;
     if (!p->tmp->path[0])
         return false;
     if (!files_publish(p->tmp->fd, p->tmp->path, path, sync)) {
         p->io_errno = errno;
         return false;
     }
-    p->tmp->path[0] = '\0';
+    p->tmp->path[0] = '\0'; /* so that cache_tmp_discard does not unlink it */
     return true;
 }
 
-/* True if the cache has entries of this version. */
+/* True if the cache has a directory for this version of the kind. */
 static bool has_version(const struct cache_disk *disk, const struct cache_kind *kind, unsigned version)
 {
     char path[CACHE_PATH_BYTES];
@@ -383,7 +387,7 @@ static bool has_version(const struct cache_disk *disk, const struct cache_kind *
            access(path, F_OK) == 0;
 }
 
-/* Removes the entry's files of earlier versions, which no running version reads. */
+/* Removes the entry's files in earlier versions of the kind, which are not used any more (`previous`). */
 static void remove_previous(struct cache_disk_publish *p, const uint8_t *hash)
 {
     const unsigned *previous = p->kind->previous;
@@ -400,7 +404,7 @@ static void remove_previous(struct cache_disk_publish *p, const uint8_t *hash)
     }
 }
 
-/* Publishes the temporary file and writes its side file; without a directory, or if the entry is outdated, does nothing. */
+/* Publishes the temporary file as the entry, and writes its side file. Does nothing without a cache directory or for an outdated result. */
 static void disk_publish_entry(struct cache_disk_publish *p, uint64_t size, int64_t created_ns)
 {
     uint8_t hash[CACHE_HASH_BYTES];
@@ -411,7 +415,7 @@ static void disk_publish_entry(struct cache_disk_publish *p, uint64_t size, int6
         return;
     p->published = true;
     if (p->item && p->item->mapping.mapped)
-        p->item->place = file_place_new(path, p->tmp->fd);
+        p->item->place = file_place_new(path, p->tmp->fd); /* by which worker processes can map it */
     struct sl_buf json = {0};
     cache_meta_encode(p->key, p->scope, created_ns, p->code, size, p->incomplete, p->code == SL_OK ? p->tmp->note : "",
                       &json);
@@ -421,7 +425,8 @@ static void disk_publish_entry(struct cache_disk_publish *p, uint64_t size, int6
     remove_previous(p, hash);
 }
 
-/* Replaces whatever the failed computation has written to the file by the marker of its error. */
+/* Replaces whatever the failed computation has written to the temporary file by the marker of its error (errors.c); sets `*size` to its
+ * size. False, with io_errno, if it cannot be written. */
 static bool write_marker(struct cache_disk_publish *p, uint64_t *size)
 {
     struct sl_buf marker = {0};
@@ -435,7 +440,7 @@ static bool write_marker(struct cache_disk_publish *p, uint64_t *size)
     return ok;
 }
 
-/* Marks the result as outdated if one of its sources was invalidated since the computation began. */
+/* Marks the result as outdated if a file that its key names was invalidated since the computation began. */
 static void check_stamps(struct cache_disk_publish *p)
 {
     p->generation = cache_generation(p->disk->dir);
@@ -443,9 +448,9 @@ static void check_stamps(struct cache_disk_publish *p)
     p->outdated |= stamp_ns && stamp_ns >= p->begun_ns;
 }
 
-/* On the pool. The file becomes an item first, so that contents that the kind refuses are never published. An error is published as its
- * marker, if the directory takes files. SL_INTERNAL if the contents cannot be loaded, SL_BUSY if only memory was missing. Discards the
- * temporary file in any case. */
+/* Pool work. Contents are made an item before they are published, so that those that the kind refuses never are: SL_INTERNAL in `code`, or
+ * SL_BUSY if only memory was missing. An error is published as its marker, if the directory takes files. Discards the temporary file in any
+ * case. */
 void cache_disk_publish(void *arg)
 {
     struct cache_disk_publish *p = arg;

@@ -49,7 +49,7 @@ struct flight {
     /* A renewal in the background takes 1 from this count, kind_state.lazy, and adds it again at its end. NULL = it took none. */
     unsigned *renewal;
     struct cache_lookup base;     /* look-up of the base */
-    struct cache_item *base_item; /* contents of the base, a reference, until compute is done */
+    struct cache_item *base_item; /* a reference to the base's contents, which keeps them in memory for `compute` */
     int64_t begun_ns;             /* when it began */
     int64_t stamp_ns, generation; /* found on disk: newest stamp of the key's files, and of any file (stamp.c) */
     enum sl_code code;            /* the result */

@@ -2,11 +2,12 @@
 
 #include "core/duration.h"
 
-/* Errors that are stored on disk, each by the word that its file begins with. No word is a prefix of another. Not found has no
- * word: its file is empty. For example "malformedbad magic", "timeout5m" (duration.h), "". */
+/* Errors that are stored on disk: the entry's file, its marker, is `word` and the message. No word is a prefix of another. SL_NOT_FOUND has
+ * no word: its file is empty. Markers are for example "malformedbad magic", "timeout5m" (duration.h), "". */
 static const struct cache_error_marker {
     enum sl_code code;
-    struct sl_str word, text;
+    struct sl_str word; /* the marker begins with it */
+    struct sl_str text; /* what clients are shown before the message */
 } markers[] = {
     {SL_PERMISSION_DENIED, SL_STR("permissiondenied"), SL_STR("permission denied: ")},
     {SL_TIMEOUT, SL_STR("timeout"), SL_STR("download timed out after ")},
@@ -16,7 +17,7 @@ static const struct cache_error_marker {
 };
 enum { MARKERS = sizeof markers / sizeof *markers };
 
-/* Returns the marker of a code's error. NULL for codes without one: not found, and errors that are never stored. */
+/* Returns how errors of this code are stored. NULL for SL_NOT_FOUND, and for errors that are never stored. */
 static const struct cache_error_marker *find_marker(enum sl_code code)
 {
     for (size_t i = 0; i < MARKERS; i++)
@@ -37,7 +38,7 @@ void cache_error_encode(const struct sl_error *error, struct sl_buf *out)
         sl_buf_cstr(out, error->message);
 }
 
-/* Copies text as far as whole characters fit; invalid bytes become U+FFFD. */
+/* Copies text to `to`, which holds `capacity` bytes, as far as whole characters fit, and up to a NUL; invalid UTF-8 becomes U+FFFD. */
 static void copy_lossy(struct sl_bytes from, char *to, size_t capacity)
 {
     struct sl_str text = {(const char *)from.data, from.size};
@@ -52,7 +53,8 @@ static void copy_lossy(struct sl_bytes from, char *to, size_t capacity)
     to[used] = '\0';
 }
 
-/* Decodes the time limit behind the word, for example "5m". Returns SL_TIMEOUT, or SL_INTERNAL if there is none. */
+/* Decodes the time limit in a marker of SL_TIMEOUT, the "5m" of "timeout5m". Returns SL_TIMEOUT, or SL_INTERNAL if it is missing or
+ * invalid. */
 static enum sl_code decode_timeout(struct sl_bytes details, struct sl_error *error)
 {
     char text[sizeof error->message];
@@ -80,13 +82,12 @@ enum sl_code cache_error_decode(struct sl_bytes bytes, struct sl_error *error)
         struct sl_bytes details = {bytes.data + word.size, bytes.size - word.size};
         if (markers[i].code == SL_TIMEOUT)
             return decode_timeout(details, error);
-        /* sets the code; the text comes from a file and may be no UTF-8 */
-        sl_fail(error, markers[i].code, "%s", "");
+        sl_fail(error, markers[i].code, "%s", ""); /* sets the code; copy_lossy sets the text, which may be no UTF-8 */
         if (error)
             copy_lossy(details, error->message, sizeof error->message);
         return markers[i].code;
     }
-    return SL_OK;
+    return SL_OK; /* contents */
 }
 
 void cache_error_text(const struct sl_error *error, struct sl_buf *out)

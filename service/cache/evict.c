@@ -1,9 +1,9 @@
-/* Keeps the directory within its budget. Two walks and a histogram of ages in between, instead of a list of a million names:
- * the first walk finds the age from which on files must go, the second one removes them.
+/* Keeps the cache directory within its limits. Instead of a list of a million names it walks over the files twice: the first walk counts
+ * the bytes of each age, which gives the age from which on files must go; the second one removes them.
  *
- * Also keeps the kind with a size limit of its own (`bounded` of the configuration) within that: when an entry is added and the
- * limit is exceeded, removes the least recently used ones until it is met. Entries in memory were used last, in LRU order; for
- * the others the mtime decides, which a use renews once an hour. The entry that was added stays, however large it is. */
+ * Also keeps the kind that has a size limit of its own (section CACHE_BOUNDED) within that: when an entry is added and the limit is
+ * exceeded, removes the least recently used ones until it is met. Entries that are in memory were used last, in the order of the memory's
+ * LRU list; for the others the mtime decides, which a use sets once an hour. The entry that was added stays, however large it is. */
 #include "cache/engine.h"
 
 #include <errno.h>
@@ -22,24 +22,26 @@
 #include "core/pool.h"
 
 enum {
-    AGES = 1 << 16,    /* minutes; older files count as this age */
-    SPARED_BELOW = 10, /* minutes: new files are in use */
-    PERCENT_KEPT = 90,
+    AGES = 1 << 16,    /* minutes; older files count as this old */
+    SPARED_BELOW = 10, /* minutes: younger files are in use, and stay */
+    PERCENT_KEPT = 90, /* of the limit, once it is exceeded */
 };
 
-/* Evicted first: these kinds are made again without a conversion. */
+/* Kinds that are evicted first: their entries are downloaded or made again without an expensive conversion. */
 static const char *const cheap[] = {"objects", "sourcefiles", "sourcemap_caches"};
 
 struct eviction {
     const struct cache_budget *budget;
     int64_t now_ns;
-    uint64_t used;       /* by all files */
-    uint64_t *by_age[2]; /* evictable bytes, of the cheap kinds and of the others */
-    uint64_t to_free;
-    unsigned oldest_kept; /* second walk: older files go; of this age, until `to_free` is 0 */
-    bool expensive;       /* the kind is not among the cheap ones */
-    bool removing, wanted;
-    struct cleanup_totals *totals; /* of the current kind */
+    uint64_t used;       /* bytes of all files */
+    uint64_t *by_age[2]; /* by age in minutes: bytes that may be evicted, of the cheap kinds and of the others */
+    uint64_t to_free;    /* bytes that are still to be evicted */
+    unsigned min_age;    /* second walk: files of this age and older go, until `to_free` is 0 */
+    bool removing;       /* second walk */
+    /* of the kind that is being walked */
+    bool expensive; /* it is not among the cheap ones */
+    bool wanted;    /* its files may be evicted */
+    struct cleanup_totals *totals;
 };
 
 static bool is_cheap(const char *kind)
@@ -58,14 +60,14 @@ static uint64_t get_disk_space(const struct stat *st)
     return blocks > size ? blocks : size;
 }
 
-/* Minutes since the last use, as an index of the histogram. */
+/* Returns the minutes since the last use, as an index of by_age: at most AGES - 1. */
 static unsigned get_age(const struct eviction *e, const struct stat *st)
 {
     int64_t minutes = (e->now_ns / CACHE_SECOND_NS - (int64_t)st->st_mtim.tv_sec) / 60;
     return minutes < 0 ? 0 : minutes < AGES ? (unsigned)minutes : AGES - 1;
 }
 
-/* Removes an entry and its side file; with dry_run only counts them. */
+/* Removes an entry and its side file, and counts that in `totals` and `to_free`; in a dry run only counts. */
 static void remove_entry(struct eviction *e, int at, const char *name, const struct stat *st)
 {
     char side[300];
@@ -88,7 +90,8 @@ static void remove_entry(struct eviction *e, int at, const char *name, const str
     e->totals->bytes -= (uint64_t)st->st_size < e->totals->bytes ? (uint64_t)st->st_size : e->totals->bytes;
 }
 
-/* Called for each file: the first walk adds it to the histogram, the second one removes it if it is old enough. False: go on. */
+/* dir_walk.visit: the first walk adds each file to `used` and by_age, the second one removes it if it is old enough. Returns false, so that
+ * the walk does not count the directory as emptied. */
 static bool visit(void *arg, const struct dir_entry *entry)
 {
     struct eviction *e = arg;
@@ -102,20 +105,22 @@ static bool visit(void *arg, const struct dir_entry *entry)
         e->used += get_disk_space(st);
         if (may_go && e->wanted)
             e->by_age[e->expensive][age] += get_disk_space(st);
-    } else if (may_go && age >= SPARED_BELOW && age >= e->oldest_kept && e->to_free > 0) {
+    } else if (may_go && age >= SPARED_BELOW && age >= e->min_age && e->to_free > 0) {
         remove_entry(e, entry->at, entry->name, st);
     }
     return false;
 }
 
-/* Bytes that must go so that the directory is within its size and the disk has its free space. Once that is exceeded, more is removed,
- * down to PERCENT_KEPT, so that the next file does not exceed it again. `full`: writing has failed, so something must go in any case. */
-static uint64_t excess(const struct eviction *e)
+/* Returns how many bytes must go so that the cache is within its size limit and the disk has its minimum of free space. If a limit is
+ * exceeded, that is more than the excess, down to PERCENT_KEPT of the limit, so that the next file does not exceed it again. With
+ * budget.full, when writing has failed as the disk is full, something must go in any case. */
+static uint64_t get_bytes_to_free(const struct eviction *e)
 {
     const struct cache_budget *b = e->budget;
     uint64_t allowed = b->max_size;
     struct statvfs fs;
     if (b->min_free != UINT64_MAX && statvfs(b->cache_dir, &fs) == 0) {
+        /* the space that the cache uses or could use; all of it but min_free is allowed */
         uint64_t all = e->used + (uint64_t)fs.f_bavail * fs.f_frsize;
         uint64_t by_free = all > b->min_free ? all - b->min_free : 0;
         allowed = by_free < allowed ? by_free : allowed;
@@ -126,9 +131,9 @@ static uint64_t excess(const struct eviction *e)
     return e->used > allowed || b->full ? e->used - kept : 0;
 }
 
-/* Returns the age down to which the oldest files sum up to `bytes`; not below SPARED_BELOW, since younger files are in
+/* Returns the age at which removing all files of this age and older frees at least `bytes`; at least SPARED_BELOW, as younger files are in
  * use. */
-static unsigned cut_off(const uint64_t *by_age, uint64_t bytes)
+static unsigned get_min_age(const uint64_t *by_age, uint64_t bytes)
 {
     unsigned age = AGES;
     for (uint64_t sum = 0; age > SPARED_BELOW && sum < bytes;)
@@ -136,15 +141,16 @@ static unsigned cut_off(const uint64_t *by_age, uint64_t bytes)
     return age;
 }
 
-/* Walks the directories of kinds: of all if `both`, else only of the cheap or the expensive ones that may be removed (`wanted`). */
+/* Walks the directories of kinds: of all if `all`, else only of the cheap or the expensive ones (`expensive`) that may be evicted
+ * (`wanted`). */
 static void walk_kinds(struct eviction *e, const char *const *names, const bool *wanted, size_t count,
-                       struct cleanup_totals *totals, int at, bool expensive, bool both)
+                       struct cleanup_totals *totals, int at, bool expensive, bool all)
 {
     for (size_t i = 0; i < count; i++) {
         e->expensive = !is_cheap(names[i]);
         e->wanted = wanted[i];
         e->totals = &totals[i];
-        if (both || (e->expensive == expensive && wanted[i]))
+        if (all || (e->expensive == expensive && wanted[i]))
             dir_walk(&(struct dir_walk){.depth = CACHE_TREE_DEPTH, .visit = visit, .arg = e}, at, names[i]);
     }
 }
@@ -158,12 +164,12 @@ void cache_evict(const struct cache_budget *budget, const char *const *names, co
     if (at >= 0 && ages) {
         e.by_age[0] = ages;
         e.by_age[1] = ages + AGES;
-        walk_kinds(&e, names, wanted, count, totals, at, false, true);
-        e.to_free = excess(&e);
+        walk_kinds(&e, names, wanted, count, totals, at, false, true); /* counts the files of all kinds */
+        e.to_free = get_bytes_to_free(&e);
         e.removing = true;
-        for (int rest = 0; rest < 2 && e.to_free > 0; rest++) { /* the cheap kinds first, then the others */
-            e.oldest_kept = cut_off(e.by_age[rest], e.to_free);
-            walk_kinds(&e, names, wanted, count, totals, at, rest != 0, false);
+        for (int expensive = 0; expensive < 2 && e.to_free > 0; expensive++) { /* first the cheap kinds */
+            e.min_age = get_min_age(e.by_age[expensive], e.to_free);
+            walk_kinds(&e, names, wanted, count, totals, at, expensive != 0, false);
         }
         if (e.to_free > 0)
             log_warn("cleanup", "the cache is still larger than its limit after cleanup", LOG_U64("excess", e.to_free));
@@ -178,39 +184,41 @@ void cache_evict(const struct cache_budget *budget, const char *const *names, co
 
 enum { PATH_BYTES = 128, MAX_WALKS = 8 };
 
-struct bounded_used { /* an entry in memory */
-    char path[PATH_BYTES];
-    struct sl_str key; /* a copy */
-    bool removed;
+struct bounded_used {      /* an entry in memory, or the one that was added: used later than all others */
+    char path[PATH_BYTES]; /* below the kind's directory */
+    struct sl_str key;     /* a copy */
+    bool removed;          /* its file was removed */
 };
 
-struct bounded_entry {
+struct bounded_entry { /* a file of the kind */
     char path[PATH_BYTES];
     uint64_t bytes;
-    int64_t used; /* order of use; larger = later */
-    struct bounded_used *by;
+    int64_t used;            /* order of use; larger = later */
+    struct bounded_used *by; /* the same entry in bounded_job.used; NULL: it is not in memory */
 };
 
 struct bounded_job {
     const char *dir, *kind;
-    uint64_t max_bytes, bytes;
+    uint64_t max_bytes, bytes; /* limit; sum of all files */
     struct bounded_used *used; /* most recently used first */
     size_t used_count;
-    struct sl_map by_path; /* of `used` */
+    struct sl_map by_path; /* path -> item of `used` */
     struct bounded_entry *entries;
-    size_t count, capacity;
+    size_t count, capacity; /* of `entries` */
     uint64_t removed, removed_bytes;
 };
 
+/* Size of the kind on disk; loop thread. */
 static struct {
-    bool known, running;
-    uint64_t bytes;     /* on disk, valid if `known` */
-    uint64_t meanwhile; /* bytes added during a walk, which may have seen them or not */
+    bool known, running; /* running: a fiber walks over the files */
+    uint64_t bytes;      /* on disk, valid if `known` */
+    uint64_t meanwhile;  /* bytes added during a walk, which may have seen them or not */
 } bounded;
 
 /* ---- on the pool ---- */
 
-/* Writes the path of an entry below the kind's directory. Returns its length, or `size` or more if it does not fit. */
+/* Writes the path of a file or directory relative to the directory where the walk began. Returns its length, or `size` or more if it does
+ * not fit. */
 static size_t path_below(const struct dir_entry *entry, char *path, size_t size)
 {
     size_t parents = entry->parent ? path_below(entry->parent, path, size) : 0;
@@ -219,8 +227,9 @@ static size_t path_below(const struct dir_entry *entry, char *path, size_t size)
     return parents + (size_t)snprintf(path + parents, size - parents, "%s%s", parents ? "/" : "", entry->name);
 }
 
-/* Adds a file to the list. Files that are also in memory were used last: their order is that of the memory, after all times. False (go on)
- * in any case: a file that does not fit into memory or a path is left out, and then not removed. */
+/* dir_walk.visit: adds a file of the kind to the list. A file that is also in memory was used later than any other, in the order of the
+ * list `used`: it gets a value of `used` above all mtimes. A file for which memory or `path` has no space is left out, and so not removed.
+ * Returns false, as it removes nothing. */
 static bool see_bounded(void *arg, const struct dir_entry *file)
 {
     struct bounded_job *job = arg;
@@ -239,7 +248,7 @@ static bool see_bounded(void *arg, const struct dir_entry *file)
     return false;
 }
 
-/* Orders the least recently used first. */
+/* For qsort: the least recently used first. */
 static int by_use(const void *a, const void *b)
 {
     const struct bounded_entry *x = a, *y = b;
@@ -261,7 +270,8 @@ static void remove_bounded(struct bounded_job *job, int at, struct bounded_entry
         entry->by->removed = true;
 }
 
-/* Lists all files of the kind and removes the least recently used ones until it is within its limit. The newest stays in any case. */
+/* Pool work: lists all files of the kind and removes the least recently used ones until the kind is within its limit. The most recently
+ * used one stays in any case. */
 static void make_room(void *arg)
 {
     struct bounded_job *job = arg;
@@ -280,8 +290,8 @@ static void make_room(void *arg)
 
 /* ---- on the loop ---- */
 
-/* Adds a copy of the key to the list of uses, with the path of its file. An entry that is listed already keeps its earlier, better rank.
- * False when out of memory. */
+/* Adds an entry to the list `used`, with a copy of its key and the path of its file. For an entry that is in the list already, by_path
+ * stays with the earlier item, which was used later. False when out of memory. */
 static bool add_use(struct bounded_job *job, const struct cache_kind *kind, struct sl_str key)
 {
     struct bounded_used *used = &job->used[job->used_count];
@@ -298,7 +308,7 @@ static bool add_use(struct bounded_job *job, const struct cache_kind *kind, stru
     return slot != NULL;
 }
 
-/* Lists the entry that was just added, then those in memory, newest first. */
+/* Fills the list `used`: the entry that was just added, then those in memory, the most recently used first. False when out of memory. */
 static bool add_uses(struct bounded_job *job, const struct kind_state *state, struct sl_str added)
 {
     size_t count = 1;
@@ -307,11 +317,11 @@ static bool add_uses(struct bounded_job *job, const struct kind_state *state, st
     job->used = calloc(count, sizeof *job->used);
     bool good = job->used && add_use(job, state->kind, added);
     for (const struct cache_memory_entry *e = CACHE_MEMORY_NEWEST(&state->memory); good && e; e = LRU_OLDER(e, lru))
-        good = !e->item || add_use(job, state->kind, e->lru.key);
+        good = !e->item || add_use(job, state->kind, e->lru.key); /* without errors */
     return good;
 }
 
-/* Drops removed files from memory as well, frees the job and reports. */
+/* Drops entries whose files were removed from memory as well, counts and logs them, and frees the job. */
 static void bounded_end(struct bounded_job *job, struct kind_state *state)
 {
     for (size_t i = 0; i < job->used_count; i++) {
@@ -330,7 +340,7 @@ static void bounded_end(struct bounded_job *job, struct kind_state *state)
               LOG_U64("freed", job->removed_bytes));
 }
 
-/* Counts the entries on disk and evicts. False when it could not. */
+/* Measures the kind's files and removes those beyond its limit, on the pool; `key` was added last and stays. False if it could not run. */
 static bool count_bounded(struct kind_state *state, struct sl_str key)
 {
     struct bounded_job job = {
@@ -351,14 +361,14 @@ void cache_bounded_note_added(struct kind_state *state, struct sl_str key, uint6
     if (state->kind->section != CACHE_BOUNDED || !engine.dir)
         return;
     bounded.bytes += bytes;
-    bounded.meanwhile += bytes;
+    bounded.meanwhile += bytes; /* for a walk that is running in another fiber */
     bool small = bounded.known && bounded.bytes <= engine.config->bounded.max_size;
     if (!bounded.running && !small) {
         bounded.running = true;
-        /* entries that were added during a walk may be missing in its count: walk again */
+        /* a walk may have seen entries that were added during it, or not: then walk again */
         for (int walk = 0; walk < MAX_WALKS && count_bounded(state, key) && bounded.meanwhile; walk++)
             ;
-        /* else the count is too high; the next entry counts again */
+        /* if entries were added during the last walk too, the size is not exact: the next added entry starts a walk */
         bounded.known = bounded.known && !bounded.meanwhile;
         bounded.running = false;
     }

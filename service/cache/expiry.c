@@ -46,7 +46,7 @@ static uint64_t age(int64_t then_ns, int64_t now_ns)
     return then_ns < now_ns ? (uint64_t)(now_ns - then_ns) : 0;
 }
 
-/* Freshness of an entry of this age that is valid until `limit_ns`. */
+/* Returns the freshness of an entry of this age that expires at the age `limit_ns`. */
 static struct cache_freshness until(uint64_t age_ns, uint64_t limit_ns)
 {
     if (limit_ns == DURATION_NEVER)
@@ -55,8 +55,8 @@ static struct cache_freshness until(uint64_t age_ns, uint64_t limit_ns)
                                     .left_ns = age_ns < limit_ns ? limit_ns - age_ns : 0};
 }
 
-/* True if the entry is older than this process. A time truncated to seconds is compared in seconds, or an entry of this process
- * would seem older than it. */
+/* True if the entry was made before this process started. A time that is truncated to seconds is compared in whole seconds: else an entry
+ * that this process has made in its first second would count as older. */
 static bool before_start(const struct cache_facts *facts, int64_t start_ns)
 {
     if (facts->created_in_seconds)
@@ -70,7 +70,7 @@ struct cache_freshness cache_expiry(const struct cache_lifetimes *lifetimes, con
     uint64_t unused = age(facts->mtime_ns, now_ns), old = age(facts->created_ns, now_ns);
     struct cache_freshness verdict;
     switch (facts->class) {
-    case CACHE_CONTENTS:
+    case CACHE_CONTENTS: /* expire by the time since the last use, which their mtime shows to an hour */
         verdict = (struct cache_freshness){.expired = lifetimes->max_unused_for != DURATION_NEVER &&
                                                       unused > lifetimes->max_unused_for};
         verdict.touch = !verdict.expired && unused >= (uint64_t)CACHE_TOUCH_EVERY_NS;
@@ -80,7 +80,7 @@ struct cache_freshness cache_expiry(const struct cache_lifetimes *lifetimes, con
         return verdict;
     case CACHE_NEGATIVE:
         return until(old, facts->is_public ? lifetimes->retry_misses_after_public : lifetimes->retry_misses_after);
-    case CACHE_MALFORMED: break;
+    case CACHE_MALFORMED: break; /* below */
     }
     verdict = until(old, lifetimes->retry_malformed_after);
     if (restart_retries_malformed && before_start(facts, start_ns))
@@ -88,6 +88,7 @@ struct cache_freshness cache_expiry(const struct cache_lifetimes *lifetimes, con
     return verdict;
 }
 
+/* The side file counts if the entry was not changed after it, or was not made after it. */
 bool cache_entry_damaged(uint64_t size, int64_t mtime_ns, int64_t born_ns, const struct cache_meta *meta)
 {
     return meta && meta->has_size && meta->size != size &&
@@ -112,9 +113,9 @@ enum sl_code cache_entry_decode(struct sl_bytes head, uint64_t size, const struc
     enum sl_code by_marker = cache_error_decode(head, error);
     if (!*meta || !(*meta)->has_status)
         return by_marker;
-    if ((*meta)->status == SL_OK)
+    if ((*meta)->status == SL_OK) /* contents that happen to begin like an error's marker */
         return SL_OK;
-    if (by_marker != (*meta)->status)
+    if (by_marker != (*meta)->status) /* the side file of an older entry of this name */
         *meta = NULL;
     return by_marker;
 }

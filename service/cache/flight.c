@@ -8,13 +8,13 @@
 #include "core/pool.h"
 #include "origin/failures.h"
 
-/* Usual size of a flight in bytes, without and with a context of its own: there may be many. */
+/* First chunk of a flight's arena in bytes, without and with a copy of the context: enough for most flights, of which there may be many. */
 enum { BARE_CHUNK = 1280, FIRST_CHUNK = 2560 };
 
 #define engine cache_engine
 
 /* ---- start and end of a flight ---- */
-/* Copies a text; clears `*ok` when out of memory. */
+/* Copies a text to the arena; sets `*ok` to false when out of memory. */
 static struct sl_str copy_str(struct sl_arena *arena, struct sl_str s, bool *ok)
 {
     char *copy = sl_arena_strndup(arena, s.data ? s.data : "", s.size);
@@ -22,8 +22,9 @@ static struct sl_str copy_str(struct sl_arena *arena, struct sl_str s, bool *ok)
     return (struct sl_str){copy, s.size};
 }
 
-/* Makes a flight: the one search of disk, shared layer and computation for all look-ups of a key. It copies the context, which the look-up
- * owns; a flight for the base of another (`owner`) uses the context of that one, which it keeps alive. NULL when out of memory. */
+/* Makes a flight: the one search and computation of a key for all its look-ups. It copies the look-up's context, if the kind has `retain`.
+ * The flight for the base of another flight (`owner`) does not: its context belongs to `owner`, to which it holds a reference. NULL when
+ * out of memory. */
 static struct flight *flight_new(struct kind_state *state, const struct cache_key *key, const void *context,
                                  struct flight *owner)
 {
@@ -52,7 +53,8 @@ static struct flight *flight_new(struct kind_state *state, const struct cache_ke
     return flight;
 }
 
-/* Drops a reference; the last one frees the flight, which lies in its own arena, and then releases the flight that owns its context. */
+/* Drops a reference. With the last one frees the flight, which lies in its own arena, and drops its reference to the flight that owns its
+ * context. */
 void flight_release(struct flight *flight)
 {
     if (--flight->references)
@@ -66,15 +68,14 @@ void flight_release(struct flight *flight)
         flight_release(owner);
 }
 
-/* ---- landing ----
- * A flight lands when it has its result, and answers all look-ups that wait for it. */
-/* Counts an answer that failed for lack of memory or descriptors; only the error's text tells which. */
+/* ---- results ---- */
+/* Counts a result that failed for lack of memory or of descriptors; only the error's text tells which. */
 static void count_busy(const struct sl_error *error)
 {
     metric_add(METRIC_BUSY, 1, strstr(error->message, "descriptor") ? "descriptors" : "memory", NULL, NULL);
 }
 
-/* Gives a look-up its result and calls it back, which may free it. */
+/* Gives a look-up the flight's result, and calls its `done`, which may free it. */
 static void answer(struct flight *flight, struct cache_lookup *look)
 {
     look->code = flight->code;
@@ -88,17 +89,16 @@ static void answer(struct flight *flight, struct cache_lookup *look)
     look->done(look);
 }
 
-/* Puts the result into memory and removes the flight from the table without suspending in between, so nobody can start a
- * second one. If a renewal failed with an error that is not publishable, the old answer stays. */
+/* Stores the result in memory, removes the flight from the table, and answers its look-ups. Nothing suspends in between, so that no second
+ * flight of the key can start. A renewal's error that says nothing lasting about the key does not replace the old answer in memory. */
 void flight_finish(struct flight *flight, int64_t created_ns, int64_t generation, uint64_t keep_ns)
 {
     struct kind_state *state = flight->state;
     flight->done = true;
     flight->error.code = flight->code;
-    /* memory or mappings are short: unmaps files that no request uses */
     if (flight->code == SL_BUSY) {
         count_busy(&flight->error);
-        engine_unmap_some();
+        engine_unmap_some(); /* frees maps and memory */
     }
     if (!flight->outdated && (!flight->renews || compute_publishable(flight->code, &flight->error, false)))
         engine_store(state, flight->key, flight->code, flight->item, &flight->error, created_ns, generation, keep_ns);
@@ -113,8 +113,8 @@ void flight_finish(struct flight *flight, int64_t created_ns, int64_t generation
     }
 }
 
-/* Lands with an error that says nothing about the key, such as a lack of memory. */
-static void land_as(struct flight *flight, enum sl_code code, const char *message)
+/* Answers the flight's look-ups with an error that says nothing about the key, such as a lack of memory, and ends the flight. */
+static void finish_with_error(struct flight *flight, enum sl_code code, const char *message)
 {
     flight->code = sl_fail(&flight->error, code, "%s", message);
     engine_count(flight->state, "computed", code);
@@ -122,8 +122,8 @@ static void land_as(struct flight *flight, enum sl_code code, const char *messag
     flight_release(flight);
 }
 
-/* Lands with the result of a computation. */
-static void land_computed(struct flight *flight, struct compute_result *outcome)
+/* Answers the flight's look-ups with the result of the shared layer or of a computation, and ends the flight. */
+static void finish_computed(struct flight *flight, struct compute_result *outcome)
 {
     flight->code = outcome->code;
     flight->item = outcome->item;
@@ -139,24 +139,25 @@ static void land_computed(struct flight *flight, struct compute_result *outcome)
     flight_release(flight);
 }
 
-/* Queues the flight, or lands it with an error. */
-static void go_on(struct work_queue *queue, struct flight *flight, flight_step *step)
+/* Queues the flight until a fiber of the queue calls `step`; if that cannot be, ends the flight with an error. `queue` NULL: out of
+ * memory. */
+static void queue_step(struct work_queue *queue, struct flight *flight, flight_step *step)
 {
     if (engine.group.cancelled)
-        land_as(flight, SL_CANCELLED, "cancelled");
+        finish_with_error(flight, SL_CANCELLED, "cancelled");
     else if (!queue || !work_queue_push(queue, flight, step))
-        land_as(flight, SL_BUSY, "out of memory");
+        finish_with_error(flight, SL_BUSY, "out of memory");
 }
 
-/* ---- abandoned computations ----
- * Hashes of the keys of the last ones: a second computation of one of these is not abandoned. */
+/* ---- abandoned computations ---- */
+/* The keys of the last computations that ended early because nobody waited: a second computation of these keys runs to its end. */
 enum { ABANDONED_KEPT = 256 };
 static struct {
-    uint64_t keys[ABANDONED_KEPT];
-    size_t count;
+    uint64_t keys[ABANDONED_KEPT]; /* abandoned_key; a ring */
+    size_t count;                  /* of all so far */
 } abandoned;
 
-/* Returns a key of one kind, as a number; kinds may have equal keys. */
+/* Returns a hash of the flight's key and kind, as kinds may have equal keys. */
 static uint64_t abandoned_key(const struct flight *flight)
 {
     return sl_hash(flight->key.data, flight->key.size) ^ (uint64_t)(flight->state - engine.kinds);
@@ -170,8 +171,9 @@ static bool was_abandoned(uint64_t key)
     return false;
 }
 
-/* Stops a conversion that nobody waits for any more. Not if the waiter left because its time was over: the client will ask again, and then
- * the entry should be there. Not downloads, whose bytes would be lost. */
+/* Lets a computation end early if nobody waits for it any more and it is of a derived kind: a download goes on, as what it has received
+ * would be lost. It also goes on if the last look-up was withdrawn because its time was over (fiber_expired): the client will probably ask
+ * again. And if a computation of the key has ended early before. */
 void flight_waiter_left(struct flight *flight)
 {
     if (flight->looks.first || flight->done || flight->renews || fiber_expired() ||
@@ -181,7 +183,8 @@ void flight_waiter_left(struct flight *flight)
 }
 
 /* ---- computing ---- */
-/* Computes the entry and lands. If the computation was abandoned and another look-up has joined meanwhile, computes again. */
+/* Computes the entry and answers the flight's look-ups. If the computation was abandoned, but another look-up has joined meanwhile, queues
+ * it again. */
 static void flight_compute(struct flight *flight)
 {
     struct compute_result outcome;
@@ -189,46 +192,46 @@ static void flight_compute(struct flight *flight)
     compute_entry(flight, false, &outcome);
     fiber_set_cancel(NULL);
     if (outcome.code != SL_CANCELLED || !flight->abandoned) {
-        land_computed(flight, &outcome);
+        finish_computed(flight, &outcome);
         return;
     }
     metric_add(METRIC_CACHE_ABANDONED, 1, flight->state->kind->name, NULL, NULL);
     abandoned.keys[abandoned.count++ % ABANDONED_KEPT] = abandoned_key(flight);
     if (!flight->looks.first) {
-        land_computed(flight, &outcome);
+        finish_computed(flight, &outcome);
         return;
     }
     flight->abandoned = false; /* another look-up has joined meanwhile */
-    go_on(work_queue_for(flight), flight, flight_compute);
+    queue_step(work_queue_for(flight), flight, flight_compute);
 }
 
-/* Lands with the error of the base, which is also the answer for this entry. */
+/* Publishes the error of the base as the error of this entry, and answers the flight's look-ups with it. */
 static void publish_base_error(struct flight *flight)
 {
     struct compute_result outcome = {
         .code = flight->error.code, .error = flight->error, .layer = "computed", .generation = flight->generation};
     compute_publish_error(flight, &outcome);
-    land_computed(flight, &outcome);
+    finish_computed(flight, &outcome);
 }
 
-/* Goes on after the look-up of the base: computes the entry of it, or fails as it did. */
+/* Called when the look-up of the base is answered: queues the computation or, if the base is an error, the publishing of that. */
 static void base_answered(struct flight *flight)
 {
     flight->base_item = flight->base.item;
     if (flight->base.code == SL_OK)
-        go_on(work_queue_for(flight), flight, flight_compute);
+        queue_step(work_queue_for(flight), flight, flight_compute);
     else
-        go_on(&engine.disk_queue, flight, publish_base_error);
+        queue_step(&engine.disk_queue, flight, publish_base_error);
 }
 
-/* Called when the look-up of the base, which is a member of its flight, is answered. */
+/* cache_lookup.done of flight.base. */
 static void base_done(struct cache_lookup *look)
 {
     base_answered((struct flight *)((char *)look - offsetof(struct flight, base)));
 }
 
-/* True if the entry is made of another one, its base, which has to be looked up first; `*key` is then the key of the base. Not if the
- * shared layer may have the entry: a base that is not needed would be downloaded. */
+/* True if the entry is made from another one, its base, which is to be looked up first; sets `*key` to the base's key. False if the shared
+ * layer may have the entry, as then the base may not be needed: the computation looks it up itself. */
 static bool has_base(struct flight *flight, struct cache_key *key)
 {
     const struct cache_kind *kind = flight->state->kind;
@@ -237,30 +240,31 @@ static bool has_base(struct flight *flight, struct cache_key *key)
            kind->base(flight->context, &flight->arena, &flight->base.kind, key, &flight->base.context);
 }
 
-/* Called when the entry is not on disk: looks up its base, if it has one, and queues the computation. */
+/* Called when the entry is not on disk: queues its computation, after the look-up of its base, if it has one. */
 static void begin_computing(struct flight *flight)
 {
     struct cache_key key;
     if (!has_base(flight, &key)) {
-        go_on(work_queue_for(flight), flight, flight_compute);
+        queue_step(work_queue_for(flight), flight, flight_compute);
         return;
     }
     flight->base.key = &key;
     flight->base.error = &flight->error;
     flight->base.done = base_done;
     if (engine_lookup_async(&flight->base, flight->renews, flight))
-        base_answered(flight);
+        base_answered(flight); /* at once; else base_done is called later */
 }
 
 /* ---- disk ---- */
+/* flight_step of a refresh. */
 static void refresh_step(struct flight *flight)
 {
     refresh_run(flight, flight->refresh);
     flight_release(flight);
 }
 
-/* Called after the look-ups were answered with an entry that is old or incomplete: queues the computation of a better one.
- * `renews`: the entry is incomplete, so missing inputs are looked up again. */
+/* Called after the look-ups were answered with an entry of an old version or an incomplete one: queues the computation of a better one, or
+ * releases the flight if that may not run now. `renews`: the entry is incomplete, so the inputs that were missing are looked up again. */
 static void refresh_later(struct flight *flight, bool renews)
 {
     flight->renews = renews;
@@ -274,6 +278,7 @@ static void refresh_later(struct flight *flight, bool renews)
     flight_release(flight);
 }
 
+/* Counts a look-up that was answered with an entry of an older version of its kind. */
 static void count_fallback(const struct cache_kind *kind, unsigned version)
 {
     char number[16];
@@ -281,8 +286,9 @@ static void count_fallback(const struct cache_kind *kind, unsigned version)
     metric_add(METRIC_CACHE_FALLBACKS, 1, kind->name, number, NULL);
 }
 
-/* Lands with an entry from disk. An entry of an older version or an incomplete one is an answer for now, and computed again afterwards. */
-static void land_found(struct flight *flight, const struct cache_disk_lookup *lookup)
+/* Answers the flight's look-ups with an entry from disk. One of an older version or an incomplete one is computed again afterwards. One of
+ * the present version that is used for the first time in an hour is offered to the shared layer again, so that buckets do not delete it. */
+static void finish_found(struct flight *flight, const struct cache_disk_lookup *lookup)
 {
     struct kind_state *state = flight->state;
     bool outdated = lookup->version != state->kind->version;
@@ -322,17 +328,19 @@ static void report_lookup(const struct flight *flight, const struct cache_disk_l
         metric_observe(METRIC_CACHE_FILE_BYTES, (double)lookup->item->mapping.bytes.size, kind, "true", NULL);
 }
 
-/* An entry newer than the recorded failures of its sources was fetched by another process: the sources work. */
+/* Reports that the sources of the files that the key names have answered, at the time at which the entry on disk was made: it may have been
+ * made by another process, and end the failures that this one has recorded of the sources. */
 static void note_sources_answer(const struct flight *flight, const struct cache_disk_lookup *lookup)
 {
     struct sl_str key = flight->key;
     struct cache_file file;
+    /* these results need an answer of the source, other errors are its failures */
     bool answered = lookup->code == SL_OK || lookup->code == SL_NOT_FOUND || lookup->code == SL_MALFORMED;
     while (answered && cache_key_next(&key, &file))
         origin_note_success(file.source, file.location, lookup->created_ns);
 }
 
-/* Searches the disk on the pool, and lands or begins to compute. */
+/* The first step of a flight: searches the disk on the pool. Answers the look-ups if the entry is there, else begins to compute it. */
 static void look_on_disk(struct flight *flight)
 {
     struct kind_state *state = flight->state;
@@ -344,28 +352,28 @@ static void look_on_disk(struct flight *flight)
                                        .renew_before_ns = flight->renews ? engine_renew_before_ns() : 0,
                                        .renew_after_ns = engine.renew_after_ns};
     enum sl_code code = engine.dir ? pool_run(POOL_IO, cache_disk_lookup, &lookup, &flight->error) : SL_OK;
-    if (code == SL_INTERNAL && cache_drop_faulted()) { /* truncated while it was opened */
+    if (code == SL_INTERNAL && cache_drop_faulted()) { /* the entry was truncated while it was read: compute it */
         lookup = (struct cache_disk_lookup){.corrupt = 1};
         code = SL_OK;
     }
     if (code != SL_OK) {
-        land_as(flight, code, flight->error.message);
+        finish_with_error(flight, code, flight->error.message);
         return;
     }
     report_lookup(flight, &lookup);
     flight->stamp_ns = lookup.stamp_ns;
     flight->generation = lookup.generation;
     if (lookup.found && engine_should_retry(flight->key, lookup.code, lookup.created_ns))
-        lookup.found = false;
+        lookup.found = false; /* a failure of a source that may work again */
     if (!lookup.found) {
         begin_computing(flight);
         return;
     }
     note_sources_answer(flight, &lookup);
-    land_found(flight, &lookup);
+    finish_found(flight, &lookup);
 }
 
-/* Work that is listed in the table, but cannot be queued, is removed again: nobody would answer those who join it. */
+/* If the flight cannot be queued, it is removed from the table again: nobody would answer look-ups that join it. */
 struct flight *flight_start(struct kind_state *state, const struct cache_key *key, const void *context, bool renews,
                             struct flight *owner)
 {

@@ -1,4 +1,4 @@
-/* Invalidates entries whose sources were replaced by uploads: in this process, in others, on other machines. */
+/* Invalidates entries made from files that have changed, for example by an upload: in this process, in others, on other machines. */
 #include "cache/shared.h"
 
 #include <stdatomic.h>
@@ -10,12 +10,13 @@
 #include "core/pool.h"
 
 /* ---- the processes of one service ---- */
-enum {
-    GENERATION_MS = 1000
-}; /* how often a process looks for stamps that the counter does not announce: of other services */
+/* How often a process looks for stamps of other services, which stamp_counter does not count. */
+enum { GENERATION_MS = 1000 };
 
 static atomic_uint local_counter;
-static atomic_uint *stamp_counter = &local_counter; /* incremented after stamps were written */
+/* Incremented when a process of this service has written stamps; in memory that these processes share (cache_share_change_counter), or
+ * local. */
+static atomic_uint *stamp_counter = &local_counter;
 
 bool cache_share_change_counter(void)
 {
@@ -26,8 +27,8 @@ bool cache_share_change_counter(void)
     return true;
 }
 
-/* True if the stamps should be read again: after GENERATION_MS, or at once after an invalidation by this process. The next call is due
- * GENERATION_MS later. */
+/* True if the generation of the stamps should be read again: GENERATION_MS after it was due last, or at once when a process of this service
+ * has written stamps. */
 bool cache_watch_is_due(struct cache_watch *watch, uint64_t now_ms)
 {
     unsigned counter_seen = atomic_load(stamp_counter);
@@ -44,15 +45,15 @@ struct stamp_comparison { /* pool work */
     int64_t stamp_ns;
 };
 
-/* Reads the time of the newest stamp for the key. On a pool thread, as it reads from disk. */
+/* Pool work: reads the time of the newest stamp of the files that the key names. */
 static void invalidate_compare(void *arg)
 {
     struct stamp_comparison *c = arg;
     c->stamp_ns = cache_newest_stamp(c->dir, c->key);
 }
 
-/* True also if the entry and the stamp are of the same second, as either may be older, and if the stamps cannot be read: an entry that
- * may be outdated is not used. */
+/* In doubt returns true, so that no entry is used that may be outdated: if the stamp was made in the second `created_s`, as either may be
+ * older, and if the stamps cannot be read. */
 bool cache_was_invalidated(struct sl_str key, int64_t created_s)
 {
     struct stamp_comparison c = {.dir = cache_dir_of_process(), .key = key};
@@ -71,18 +72,18 @@ struct stamp_write { /* pool work */
     struct cache_generations generations;
 };
 
-/* attempts to take the lock, which other processes hold for some microseconds */
+/* Attempts to take the lock for writing stamps, which other processes hold for some microseconds. */
 enum { ATTEMPTS = 1000, ATTEMPT_EVERY_MS = 2 };
 
-/* Writes the stamps, on a pool thread. SL_BUSY while another process has the lock. */
+/* Pool work: writes the stamps. SL_BUSY while another process has the lock for writing stamps. */
 static enum sl_code stamp(void *arg, struct sl_error *error)
 {
     struct stamp_write *s = arg;
     return cache_write_stamp(s->dir, s->files, s->count, s->at_ns, &s->generations, error);
 }
 
-/* Writes the stamps; nothing without a cache directory. One call at a time: waits, as a fiber, for other fibers and for other
- * processes, whose lock it tries to take ATTEMPTS times. */
+/* Writes the stamps; does nothing without a cache directory. One fiber does so at a time, the others wait. Waits for the lock that other
+ * processes may hold: tries to take it ATTEMPTS times, then SL_BUSY. SL_CANCELLED. */
 static enum sl_code write_stamps(struct stamp_write *s, struct sl_error *error)
 {
     static struct fiber_wait_list turn;
@@ -118,7 +119,7 @@ struct invalidated_names {
     size_t count, capacity;
 };
 
-/* Notes an entry that was dropped from memory, to delete it from the shared layer too. */
+/* cache_dropped_fn: lists an entry that was dropped from memory, to delete it from the shared layer too. */
 static void add_name(void *arg, const struct cache_kind *kind, struct sl_str key)
 {
     struct invalidated_names *names = arg;
@@ -126,7 +127,7 @@ static void add_name(void *arg, const struct cache_kind *kind, struct sl_str key
         size_t capacity = names->capacity ? names->capacity * 2 : 16;
         struct shared_invalidation *items = realloc(names->items, capacity * sizeof *items);
         if (!items)
-            return; /* the stamps invalidate it as well */
+            return; /* the entry stays in the shared layer, but is not used, as it is older than its stamp */
         names->items = items;
         names->capacity = capacity;
     }
@@ -140,7 +141,7 @@ enum sl_code cache_invalidate(const struct cache_file *files, size_t count, stru
     struct invalidated_names names = {0};
     struct stamp_write s = {.dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = cache_now_ns()};
     enum sl_code code = write_stamps(&s, error);
-    /* after the stamp: computations that begin now use the new file */
+    /* after the stamps were written: a computation that begins from now on is newer than they are, and reads the changed file */
     cache_drop_files(files, count, add_name, &names);
     for (size_t i = 0; i < names.count; i++)
         shared_delete(names.items[i].kind, &names.items[i].name);
@@ -153,7 +154,7 @@ enum sl_code cache_invalidate(const struct cache_file *files, size_t count, stru
                : code;
 }
 
-/* Does nothing: the machine that announced the invalidation has deleted the entries from the shared layer. */
+/* cache_dropped_fn that does nothing: the machine that announced the invalidation has deleted the entries from the shared layer. */
 static void ignore_dropped(void *arg, const struct cache_kind *kind, struct sl_str key)
 {
     (void)arg, (void)kind, (void)key;

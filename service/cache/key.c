@@ -7,7 +7,7 @@
 
 void cache_key_hash(struct sl_str text, uint8_t hash[CACHE_HASH_BYTES])
 {
-    /* Fails only without memory for its context; with another name entries would be mixed up. */
+    /* It fails only when out of memory; a wrong hash would be the name of another entry, so the process must not go on. */
     if (EVP_Digest(text.data ? text.data : "", text.size, hash, NULL, EVP_sha256(), NULL) != 1)
         abort();
 }
@@ -19,8 +19,8 @@ void cache_key_digits(struct sl_str text, char out[CACHE_KEY_DIGITS + 1])
     sl_hex_encode(hash, CACHE_KEY_DIGITS / 2, out);
 }
 
-/* Writes the path of an entry: "v<version>/ab/cd/ef01...", the hash with its first two bytes as folders; `format1` has the folders of the
- * older format, "ab/cdef01/2345...". */
+/* Writes the path of an entry below its kind's directory, for example "v2/ab/cd/ef0123...": the version, then the hash in hex, of which the
+ * first and the second byte are directories. `format1`, the older format, has the first byte and the next three: "v2/ab/cdef01/23...". */
 void cache_hash_path(const uint8_t hash[CACHE_HASH_BYTES], unsigned version, bool format1, char out[128])
 {
     static const char digits[] = "0123456789abcdef";
