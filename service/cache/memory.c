@@ -7,12 +7,15 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-enum { RESERVED_MAPS = 4096, MIN_MAPPED = 256 }; /* maps for libraries, the heap and files in use; minimum */
-enum { BOOKKEEPING = 80, ITEM_MIN = 32 };        /* bytes; an entry weighs at least their sum */
+/* RESERVED_MAPS: of the process's maps, for libraries, the heap and files in use; MIN_MAPPED: at least so many files may be mapped. */
+enum { RESERVED_MAPS = 4096, MIN_MAPPED = 256 };
+/* Bytes that an entry counts for its structs, and at least for its contents. */
+enum { BOOKKEEPING = 80, ITEM_MIN = 32 };
 
 /* ---- slots ---- */
-/* Gives an entry a slot and a new serial number. A handle of both finds the entry without hashing its key, and shows by the
- * serial number if the slot has another entry by now. */
+/* Gives an entry a slot and a new serial number: with both a handle finds the entry without hashing its key, and notices by the serial
+ * number if the slot has another entry by now. A free slot's `serial` is 1 + the index of the next free one (0: none). False when out of
+ * memory. */
 static bool cache_memory_take_slot(struct cache_memory *memory, struct cache_memory_entry *entry)
 {
     size_t slot = memory->free_slot;
@@ -28,14 +31,14 @@ static bool cache_memory_take_slot(struct cache_memory *memory, struct cache_mem
     return true;
 }
 
-/* Puts the slot into the list of free slots, which is linked by `serial`. */
+/* Puts the entry's slot into the list of free slots, which is linked by `serial`. */
 static void cache_memory_free_slot(struct cache_memory *memory, const struct cache_memory_entry *entry)
 {
     memory->slots[entry->slot] = (struct cache_slot){NULL, memory->free_slot};
     memory->free_slot = entry->slot + 1;
 }
 
-/* Sets the gauges of the kind's memory layer. */
+/* Sets the metrics of what the kind has in memory. */
 static void publish_size(const struct cache_memory *memory)
 {
     metric_set(METRIC_CACHE_MEMORY_BYTES, (double)memory->lru.size, memory->name, NULL, NULL);
@@ -43,7 +46,7 @@ static void publish_size(const struct cache_memory *memory)
     metric_set(METRIC_CACHE_MAPPED_FILES, (double)memory->mapped, memory->name, NULL, NULL);
 }
 
-/* Frees an entry that is in no table. Also NULL. */
+/* Frees an entry that is not in the cache, and its item or error; NULL is allowed. */
 static void entry_discard(struct cache_memory_entry *entry)
 {
     if (entry && entry->item)
@@ -53,7 +56,7 @@ static void entry_discard(struct cache_memory_entry *entry)
     free(entry);
 }
 
-/* Called by the LRU for an entry that it removes. */
+/* lru.release: frees an entry that was removed from the cache, and its slot. */
 static void entry_release(struct lru *lru, struct lru_entry *lru_entry)
 {
     struct cache_memory *memory = (struct cache_memory *)((char *)lru - offsetof(struct cache_memory, lru));
@@ -68,7 +71,7 @@ void cache_memory_init(struct cache_memory *memory, const char *name)
     *memory = (struct cache_memory){.name = name, .lru = {.max_count = SIZE_MAX, .release = entry_release}};
 }
 
-/* Returns the entry and makes it the most recently used, unless it has expired. */
+/* Makes an entry the most recently used and returns it. NULL if `found` is NULL, or if the entry has expired: then it is removed. */
 static struct cache_memory_entry *cache_memory_use(struct cache_memory *memory, struct lru_entry *found,
                                                    uint64_t now_ms)
 {
@@ -94,7 +97,7 @@ struct cache_memory_entry *cache_memory_at(struct cache_memory *memory, size_t s
     return cache_memory_use(memory, is_there ? &memory->slots[slot].entry->lru : NULL, now_ms);
 }
 
-/* Makes an entry of an item or of an error, with the key stored behind it. NULL when out of memory. */
+/* Makes an entry of an item or, if that is NULL, of an error; a copy of the key lies behind the struct. NULL when out of memory. */
 static struct cache_memory_entry *new_entry(struct sl_str key, struct cache_item *item, const struct sl_error *error)
 {
     struct cache_memory_entry *entry = calloc(1, sizeof *entry + key.size);
@@ -113,14 +116,15 @@ static struct cache_memory_entry *new_entry(struct sl_str key, struct cache_item
     return entry;
 }
 
-/* Returns the bytes that count against the limit of the memory layer: `loaded`, and the contents if they were copied instead of mapped. */
+/* Returns the bytes of an entry that count against the kind's memory limit: what the kind has made of the contents, and the contents if
+ * they were copied instead of mapped. `item` NULL: an error. */
 static uint64_t weigh(const struct cache_item *item)
 {
     uint64_t weight = item ? item->weight + (item->mapping.mapped ? 0 : item->mapping.bytes.size) : 0;
     return BOOKKEEPING + (weight < ITEM_MIN ? ITEM_MIN : weight);
 }
 
-/* Replaces an older entry; without memory the key is left without one. */
+/* Replaces an older entry of the key. When out of memory the key has no entry afterwards. */
 void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cache_item *item,
                       const struct sl_error *error, int64_t created_ns, int64_t generation, uint64_t deadline_ms)
 {
@@ -136,7 +140,7 @@ void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cac
     entry->lru.expires_ms = deadline_ms;
     entry->lru.size = weigh(item);
     memory->mapped += item && item->mapping.mapped;
-    if (!lru_put(&memory->lru, &entry->lru))
+    if (!lru_put(&memory->lru, &entry->lru)) /* out of memory */
         entry_release(&memory->lru, &entry->lru);
     publish_size(memory);
 }
@@ -156,7 +160,7 @@ void cache_memory_drop_mapped(struct cache_memory *memory,
     for (struct cache_memory_entry *entry = CACHE_MEMORY_OLDEST(memory), *newer; entry; entry = newer) {
         newer = LRU_NEWER(entry, lru);
         if (entry->used_ms >= used_before_ms)
-            return; /* they are in LRU order */
+            return; /* the order is that of use: all further ones were used later */
         if (entry->item && entry->item->mapping.mapped && matches(entry->item, arg))
             lru_remove(&memory->lru, &entry->lru);
     }
@@ -181,8 +185,8 @@ void cache_memory_free(struct cache_memory *memory)
     memory->slot_count = memory->slot_capacity = memory->free_slot = 0;
 }
 
-/* Each mapped file is one of the maps that the kernel allows a process (vm.max_map_count, 65530 by default). Fibers need two each,
- * for the stack and its guard page. At most half of the maps are for cached files. */
+/* Each mapped file is one of the maps that the kernel allows a process (vm.max_map_count, 65530 by default). A fiber needs two, for its
+ * stack and the guard page. Cached files get what fibers and RESERVED_MAPS leave, but at most half of the maps. */
 uint64_t cache_mapped_limit(const struct config *config)
 {
     if (config->max_mapped_files && config->max_mapped_files != UINT64_MAX)

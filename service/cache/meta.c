@@ -23,7 +23,7 @@ bool cache_is_side_file(const char *name)
     return sl_str_ends(sl_str(name), SL_STR(".metadata"));
 }
 
-/* Reads the first `size` bytes; false if the file has become shorter, or is unreadable. */
+/* Reads the first `size` bytes of the file; false if it has become shorter, or is unreadable. */
 static bool meta_read_all(int fd, char *to, size_t size)
 {
     for (size_t at = 0; at < size;) {
@@ -35,7 +35,7 @@ static bool meta_read_all(int fd, char *to, size_t size)
     return true;
 }
 
-/* Parses the name of a status (sl_code_name). False for one that a newer version has written; the status then counts as absent. */
+/* Parses the name of a status (sl_code_name). False for an unknown one, which a newer version may have written; it counts as absent. */
 static bool status_parse(struct sl_str name, enum sl_code *code)
 {
     for (int i = SL_OK; i <= SL_UNSUPPORTED; i++)
@@ -46,12 +46,12 @@ static bool status_parse(struct sl_str name, enum sl_code *code)
     return false;
 }
 
-struct meta_members_seen { /* required members of a side file */
+struct meta_members_seen { /* which members a side file has that it needs for its time and scope */
     bool has_scope, has_created;
     int64_t fraction_ns; /* -1 = absent */
 };
 
-/* Reads one member of the side file's object. Unknown ones are skipped, as newer versions may add some. */
+/* Reads the member `key` of a side file's object into `meta`. Skips an unknown one, which a newer version may have added. */
 static void read_member(struct sl_json *j, struct sl_str key, struct cache_meta *meta,
                         struct meta_members_seen *members)
 {
@@ -79,8 +79,8 @@ static void read_member(struct sl_json *j, struct sl_str key, struct cache_meta 
     }
 }
 
-/* Reads the object of a side file. False if the text is malformed or has no scope or time of creation, and, with `*busy`, when out of
- * memory. The exact time of creation is set only if the file has valid nanoseconds. */
+/* Reads the JSON object of a side file. False if it is malformed or lacks "scope" or "time_created", or when out of memory (`*busy` is
+ * true). meta->created_ns, the time with its fraction of a second, is set only if the file has valid "nanoseconds". */
 static bool from_json(struct sl_str text, struct cache_meta *meta, bool *busy)
 {
     struct sl_arena arena = {0};
@@ -99,8 +99,8 @@ static bool from_json(struct sl_str text, struct cache_meta *meta, bool *busy)
     return good;
 }
 
-/* Reads an opened side file. Most are small, and need no allocation. CACHE_META_BUSY, with errno, when out of memory: that says nothing
- * about the file. */
+/* Reads an open side file; a small one, as most are, without an allocation. CACHE_META_BUSY, with errno, when out of memory: that says
+ * nothing about the file. */
 static enum cache_meta_result read_fd(int fd, struct cache_meta *meta)
 {
     struct stat st;
@@ -128,14 +128,14 @@ enum cache_meta_result cache_meta_read(int at, const char *name, struct cache_me
     if (fd < 0)
         return sl_fail_errno(NULL, errno, "") == SL_BUSY ? CACHE_META_BUSY : CACHE_META_MISSING;
     enum cache_meta_result result = read_fd(fd, meta);
-    int number = errno;
+    int number = errno; /* of CACHE_META_BUSY, for the caller */
     close(fd);
     errno = number;
     return result;
 }
 
-/* Writes the JSON of a side file. `debug` is always null: other programs that read these files expect the member. `incomplete` and `note`
- * are left out unless set. */
+/* Appends the JSON of a side file. "debug" is always null: other programs that read these files expect the member. "incomplete" is written
+ * only if it is true, "note" only if there is one. */
 void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_ns, enum sl_code status, uint64_t size,
                        bool incomplete, const char *note, struct sl_buf *out)
 {
@@ -159,7 +159,7 @@ void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_n
     sl_json_end_object(&w);
 }
 
-/* Without a sync: a side file that a crash of the machine loses, or leaves damaged, costs a computation. */
+/* Does not sync the file: if a crash of the machine loses or damages it, the entry is computed again at worst. */
 bool cache_meta_write(const char *path, struct sl_bytes json)
 {
     char side[CACHE_PATH_BYTES];

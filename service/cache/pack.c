@@ -8,7 +8,7 @@
 
 enum { LEVEL = 3, CHUNK = 128 << 10 };
 
-/* Writes the bytes at `*offset` and adds their number to that. */
+/* Writes the bytes to the file at `*offset`, and adds their number to `*offset`. False on failure. */
 static bool write_at(int fd, const void *data, size_t size, uint64_t *offset)
 {
     bool ok = sl_write_all_at(fd, (struct sl_bytes){data, size}, *offset);
@@ -22,8 +22,8 @@ static enum sl_code write_failed(struct sl_error *error)
                    strerror(errno));
 }
 
-/* Compresses into the file and maps that. SL_UNSUPPORTED, with `too_large`: the result exceeds `max_packed`. The frame gets a checksum, so
- * that bit errors are detected: some kinds have none of their own. */
+/* Compresses p->contents into the file, as one zstd frame, and maps the file. SL_UNSUPPORTED, with `too_large`: the result exceeds
+ * max_packed. The frame gets a checksum, by which damage is detected: the contents of some kinds have none of their own. */
 static enum sl_code compress(struct pack_job *p, ZSTD_CCtx *context, uint8_t *chunk, int fd)
 {
     ZSTD_inBuffer in = {p->contents.data, p->contents.size, 0};
@@ -38,7 +38,7 @@ static enum sl_code compress(struct pack_job *p, ZSTD_CCtx *context, uint8_t *ch
         if (ZSTD_isError(left) && ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation)
             return sl_fail(&p->error, SL_BUSY, "out of memory");
         if (ZSTD_isError(left))
-            return sl_fail(&p->error, SL_INTERNAL, "zstd: %s", ZSTD_getErrorName(left));
+            return sl_fail(&p->error, SL_INTERNAL, "cannot compress a cache entry: zstd: %s", ZSTD_getErrorName(left));
         if (written + out.pos > p->max_packed) {
             p->too_large = true;
             return SL_UNSUPPORTED;
@@ -49,8 +49,8 @@ static enum sl_code compress(struct pack_job *p, ZSTD_CCtx *context, uint8_t *ch
     return sl_map_fd(fd, &p->packed, &p->error);
 }
 
-/* On the pool: compresses an entry into an unlinked temporary file, and maps that. p->packed stays empty on failure, with the reason in
- * p->error. */
+/* Pool work: compresses an entry into an unlinked temporary file, and maps that as p->packed. On failure p->packed is empty, and p->error
+ * or p->too_large says why. */
 void pack_run(void *arg)
 {
     struct pack_job *p = arg;
@@ -69,7 +69,7 @@ void pack_run(void *arg)
     cache_tmp_discard(&tmp); /* the mapping stays valid without it */
 }
 
-/* Decompresses exactly one frame; anything after it means that the value is damaged (SL_MALFORMED). */
+/* Decompresses u->packed, which must be one complete zstd frame and nothing else (SL_MALFORMED), into the file u->fd. */
 static enum sl_code decompress(struct unpack_job *u, ZSTD_DCtx *context, uint8_t *chunk)
 {
     ZSTD_inBuffer in = {u->packed.data, u->packed.size, 0};
@@ -82,18 +82,25 @@ static enum sl_code decompress(struct unpack_job *u, ZSTD_DCtx *context, uint8_t
         if (ZSTD_isError(left) && ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation)
             return sl_fail(&u->error, SL_BUSY, "out of memory");
         if (ZSTD_isError(left))
-            return sl_fail(&u->error, SL_MALFORMED, "zstd: %s", ZSTD_getErrorName(left));
-        if (left && in.pos == before && out.pos == 0)
-            return sl_fail(&u->error, SL_MALFORMED, "zstd: the frame ends early at offset %zu", in.pos);
+            return sl_fail(&u->error, SL_MALFORMED, "cannot decompress an entry of the shared cache: zstd: %s",
+                           ZSTD_getErrorName(left));
+        if (left && in.pos == before && out.pos == 0) /* no progress, but the frame goes on */
+            return sl_fail(&u->error, SL_MALFORMED,
+                           "cannot decompress an entry of the shared cache: its zstd frame ends early at offset %zu",
+                           in.pos);
         if (out.pos > u->max_size - written)
-            return sl_fail(&u->error, SL_MALFORMED, "zstd: the decompressed cache entry is too large");
+            return sl_fail(&u->error, SL_MALFORMED,
+                           "cannot decompress an entry of the shared cache: it has more than %llu bytes",
+                           (unsigned long long)u->max_size);
         if (!write_at(u->fd, chunk, out.pos, &written))
             return write_failed(&u->error);
     }
-    return in.pos == in.size ? SL_OK : sl_fail(&u->error, SL_MALFORMED, "zstd: unexpected bytes after the frame");
+    return in.pos == in.size ? SL_OK
+                             : sl_fail(&u->error, SL_MALFORMED,
+                                       "cannot decompress an entry of the shared cache: bytes follow its zstd frame");
 }
 
-/* On the pool: decompresses an entry into a file; the result is u->code. */
+/* Pool work: decompresses an entry into a file. Sets u->code and, on failure, u->error. */
 void unpack_run(void *arg)
 {
     struct unpack_job *u = arg;

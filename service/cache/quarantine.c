@@ -1,10 +1,10 @@
-/* Quarantine of files whose processing ended the process.
+/* Quarantine of files during whose processing the service died.
  *
- *     <cache_dir>/quarantine/<kind>-<key>        not processed until a day after its mtime
- *                            <kind>-<key>.seen   in progress at a death, but not often enough yet
+ *     <cache_dir>/quarantine/<kind>-<key>        quarantined: not processed until a day after the mtime of this record
+ *                            <kind>-<key>.seen   in progress when a process died, but not often enough to be quarantined
  *
- * Each has a line "<crashes> <kills> <about>", such as "2 0 source: test location: http://...". The process that sweeps the
- * temporary directory of a dead one writes them, under a lock of the directory; work on a key checks for the first one. */
+ * Each record is a line "<crashes> <kills> <about>", such as "2 0 source: test location: http://...". A process that removes the temporary
+ * directory of a dead one (tmp.c) writes the records, under a lock of this directory; work on a key checks for the first one. */
 #include "cache/impl.h"
 
 #include <errno.h>
@@ -18,8 +18,9 @@
 #include "core/files.h"
 #include "core/log.h"
 
-/* MAX_CRASHES, MAX_KILLS: deaths of a process with a file in work until the file is quarantined. A kill (SIGKILL, loss of power) leaves
- * no signal number, and often has nothing to do with the file. ERROR_CACHED_S: how long the error is cached. */
+/* MAX_CRASHES, MAX_KILLS: after so many deaths of a process that was working on a file, the file is quarantined. A kill is a death without
+ * a signal number in the journal (SIGKILL, loss of power), which often has nothing to do with the file. ERROR_CACHED_S: how long the error
+ * for a quarantined file is cached. */
 enum { MAX_CRASHES = 2, MAX_KILLS = 3, MAX_NAME = 80, ERROR_CACHED_S = 60 };
 #define DIRECTORY "quarantine"
 #define SEEN      ".seen"
@@ -31,13 +32,13 @@ void cache_quarantine_name(const char *kind, struct sl_str key, struct sl_str ab
     journal_describe(work, kind, hash, about);
 }
 
-/* Writes the file name of a record; false if it is too long. */
+/* Writes the file name of the record of `work`, with the suffix "" or SEEN; false if it is too long. */
 static bool record_name(const struct journal_work *work, const char *suffix, char out[MAX_NAME])
 {
     return snprintf(out, MAX_NAME, "%s-%s%s", work->kind, work->key, suffix) < MAX_NAME;
 }
 
-/* True for a record that still counts; sets the end of its day. */
+/* True if there is a record of this name that is less than a day old; sets `*until_ns` to the end of its day. */
 static bool is_fresh(int at, const char *name, int64_t *until_ns)
 {
     struct stat st;
@@ -58,12 +59,13 @@ enum sl_code cache_quarantine_check(const struct journal_work *work, struct sl_e
         !is_fresh(AT_FDCWD, path, &until_ns))
         return SL_OK;
     sl_fail(error, SL_UNSUPPORTED, "processing this file crashed");
-    error->duration_ns = ERROR_CACHED_S * (uint64_t)CACHE_SECOND_NS; /* an operator may clear it */
+    error->duration_ns = ERROR_CACHED_S * (uint64_t)CACHE_SECOND_NS; /* not a day: an operator may clear it */
     return SL_UNSUPPORTED;
 }
 
 /* ---- counting ---- */
-/* Opens the directory and locks it until it is closed: several processes may count at once. -1 if it cannot be opened. */
+/* Opens the quarantine directory, and waits for its lock, as several processes may count at once; closing it unlocks. With `make` creates
+ * it if it is missing. -1 if it cannot be opened. */
 static int open_directory(const char *cache_dir, bool make)
 {
     char path[CACHE_PATH_BYTES];
@@ -77,7 +79,7 @@ static int open_directory(const char *cache_dir, bool make)
     return fd;
 }
 
-/* False, with errno, if the record cannot be read now, and with errno 0 if it is damaged; then counting begins anew. */
+/* Reads a record. False, with errno, if it cannot be read now, or with errno 0 if it is damaged: then counting begins anew. */
 static bool read_record(int at, const char *name, struct cache_suspect *suspect)
 {
     char text[256] = "";
@@ -92,7 +94,7 @@ static bool read_record(int at, const char *name, struct cache_suspect *suspect)
     return true;
 }
 
-/* Writes the record beside and renames it: a reader never sees half of it. */
+/* Writes a record as ".new" and renames that, so that a reader never sees half of it. Call it under the lock of open_directory. */
 static bool write_record(int at, const char *name, const struct cache_suspect *suspect)
 {
     int fd = openat(at, ".new", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0640);
@@ -102,8 +104,8 @@ static bool write_record(int at, const char *name, const struct cache_suspect *s
     return close(fd) == 0 && written && renameat(at, ".new", at, name) == 0;
 }
 
-/* Counts one death for a key that was in work, and quarantines the key if these were too many. Continues the count of a record that is
- * less than a day old; an older one counts as absent. */
+/* Counts one death of a process, by a crash or by a kill, for the file that it was working on, and quarantines the file if these were too
+ * many. Continues the count of a record that is less than a day old; an older record counts as absent. */
 static void count_work(int at, const struct journal_work *work, bool crashed)
 {
     char quarantined[MAX_NAME], seen[MAX_NAME];
@@ -131,8 +133,8 @@ static void count_work(int at, const struct journal_work *work, bool crashed)
              LOG_U64("crashes", suspect.crashes), LOG_U64("kills", suspect.kills));
 }
 
-/* Logs that the process before ended without stopping, and counts a death for each file that it was working on. number 0: no signal was
- * noted, so it was killed. */
+/* Logs that a process of the service died, and counts its death for each file that it was working on. death->number is the signal; 0: none
+ * was recorded, so the process was killed. */
 void quarantine_note(const char *cache_dir, const struct journal_record *death)
 {
     char text[96];
@@ -153,8 +155,8 @@ void quarantine_note(const char *cache_dir, const struct journal_record *death)
 
 /* ---- listing and clearing ---- */
 
-/* Splits "symcaches-0123...[.seen]"; false if it is not the name of a record. `*quarantined`: the name has no suffix, so its file is
- * not processed. */
+/* Splits the name of a record, "symcaches-0123..." or "symcaches-0123....seen", into kind and key; false if it is none. `*quarantined`: it
+ * has no suffix ".seen", so the file is quarantined. */
 static bool split_name(const char *name, struct cache_suspect *suspect, bool *quarantined)
 {
     const char *dash = strchr(name, '-');
@@ -167,7 +169,7 @@ static bool split_name(const char *name, struct cache_suspect *suspect, bool *qu
     return true;
 }
 
-/* Removes records that are a day old or damaged. One that cannot be opened just now still counts, but is not passed to `tell`. */
+/* Also removes records that are a day old or damaged. A record that cannot be read now still counts, but is not passed to `tell`. */
 size_t cache_quarantine_list(const char *cache_dir, void (*tell)(void *arg, const struct cache_suspect *suspect),
                              void *arg)
 {
@@ -181,7 +183,7 @@ size_t cache_quarantine_list(const char *cache_dir, void (*tell)(void *arg, cons
             continue;
         bool fresh = is_fresh(dirfd(dir), e->d_name, &until_ns);
         if (!fresh || !read_record(dirfd(dir), e->d_name, &suspect)) {
-            if (!fresh || !errno) /* one that only cannot be read now still counts */
+            if (!fresh || !errno) /* a day old, or damaged (read_record) */
                 unlinkat(dirfd(dir), e->d_name, 0);
             else
                 count += quarantined;
@@ -197,7 +199,7 @@ size_t cache_quarantine_list(const char *cache_dir, void (*tell)(void *arg, cons
     return count;
 }
 
-/* Also removes records of files that are not quarantined yet, but does not count them. */
+/* Removes all records, but returns only the number of quarantined files, without those that were seen too seldom. */
 size_t cache_quarantine_clear(const char *cache_dir)
 {
     size_t count = 0;

@@ -15,9 +15,10 @@
 #include "core/loop.h"
 #include "core/pool.h"
 
-enum { HEADER = 9, MARKER_MAX = 4096 }; /* HEADER: the type and the time before the frame */
+/* HEADER: bytes before the frame, type and time; MARKER_MAX: bytes of the marker of an error (errors.c) */
+enum { HEADER = 9, MARKER_MAX = 4096 };
 enum { IS_CONTENTS, IS_ERROR };
-#define SMALL (64ull << 20) /* bytes that a frame may unpack to at any compression ratio */
+#define SMALL (64ull << 20) /* bytes that a frame may decompress to, however small it is */
 
 static char space[128]; /* the namespace: first part of every key */
 static uint64_t max_inflate_ratio;
@@ -26,25 +27,28 @@ static struct redis *connection;
 
 enum shared_result shared_command(const struct sl_str *words, size_t count, struct redis_answer *answer)
 {
+    /* by enum redis_result */
     static const enum shared_result results[] = {SHARED_HIT, SHARED_TIMEOUT, SHARED_UNREACHABLE, SHARED_CANCELLED,
                                                  SHARED_BUSY};
     return results[redis_command(connection, words, count, answer)];
 }
 
+/* shared_backend.close. */
 static void redis_end(void)
 {
     redis_close(connection);
     connection = NULL;
 }
 
-/* Returns the key of an entry: its name in the namespace. */
+/* Returns the Redis key of an entry, "<namespace>:<name>", written to `out`. */
 static struct sl_str redis_make_key(const char *name, char out[320])
 {
     int size = snprintf(out, 320, "%s:%s", space, name);
     return (struct sl_str){out, (size_t)size};
 }
 
-/* Unpacks the error of a value. SL_OK and SL_INTERNAL are never stored, so they show a damaged value. */
+/* Decompresses the marker of an error and decodes it into `value`. SHARED_ERROR if that fails, or if it is SL_OK or SL_INTERNAL: these are
+ * never stored as errors, so the value is damaged. */
 static enum shared_result unpack_error(struct sl_bytes frame, struct shared_value *value)
 {
     char marker[MARKER_MAX];
@@ -55,15 +59,17 @@ static enum shared_result unpack_error(struct sl_bytes frame, struct shared_valu
     return value->code == SL_OK || value->code == SL_INTERNAL ? SHARED_ERROR : SHARED_HIT;
 }
 
-/* Unpacks contents into the file. The size is limited, as a small frame may unpack to any size. */
+/* Decompresses contents into the file. They may have SMALL bytes and max_inflate_ratio times the size of the frame: a malicious small frame
+ * could decompress to any size. */
 static enum shared_result unpack_contents(struct sl_bytes frame, int fd)
 {
     struct unpack_job u = {.packed = frame, .fd = fd, .max_size = SMALL + frame.size * max_inflate_ratio};
     return pool_run(POOL_COMPRESS, unpack_run, &u, NULL) == SL_OK && u.code == SL_OK ? SHARED_HIT : SHARED_ERROR;
 }
 
-/* Reads a value: an error into `value`, contents into the file. An error is ignored if the configuration does not share errors. A value
- * that is damaged or of another type is SHARED_ERROR; a time of creation that overflows counts as 0, the oldest. */
+/* Reads the value of an entry: an error into `value`, contents into the file. If the configuration does not share errors
+ * (backend.negative), an error is SHARED_MISS. A value that is damaged or of another type is SHARED_ERROR. A time of creation that does not
+ * fit nanoseconds in 64 bits counts as 0, unknown. */
 static enum shared_result redis_take(const struct redis_answer *answer, int fd, struct shared_value *value)
 {
     if (answer->type == REDIS_NIL)
@@ -82,7 +88,7 @@ static enum shared_result redis_take(const struct redis_answer *answer, int fd, 
     return data[0] == IS_CONTENTS ? unpack_contents(frame, fd) : SHARED_ERROR;
 }
 
-/* The back end's `get`: fetches a value and unpacks it. */
+/* shared_backend.get: fetches the value of an entry and decompresses it. */
 static enum shared_result redis_get(const char *name, int fd, struct shared_value *value)
 {
     char key[320];
@@ -95,7 +101,7 @@ static enum shared_result redis_get(const char *name, int fd, struct shared_valu
     return result;
 }
 
-/* Appends the frame of an error. */
+/* Appends the marker of an error, compressed as a zstd frame; `out` fails if that fails. */
 static void pack_error(struct sl_buf *out, struct sl_bytes marker)
 {
     size_t bound = ZSTD_compressBound(marker.size);
@@ -109,7 +115,8 @@ static void pack_error(struct sl_buf *out, struct sl_bytes marker)
         out->size += size;
 }
 
-/* Stores a value. Errors expire (EX); contents do not replace what another machine has stored (NX), unless that is to be replaced. */
+/* Stores the value of an entry. Errors expire (EX). Contents do not replace a value that another machine has stored (NX): SHARED_SKIPPED,
+ * unless entry->replace is set. */
 static enum shared_result redis_set(const struct shared_entry *entry, struct sl_str value)
 {
     char key[320], ttl[24];
@@ -132,7 +139,7 @@ static enum shared_result redis_set(const struct shared_entry *entry, struct sl_
     return result;
 }
 
-/* The back end's `put`: stores a type byte, the time of creation (8 bytes), and the packed contents or error. */
+/* shared_backend.put: stores a type byte, the time of creation (8 bytes), and the compressed contents or error. */
 static enum shared_result redis_put(const struct shared_entry *entry)
 {
     struct sl_buf value = {0};
@@ -147,7 +154,7 @@ static enum shared_result redis_put(const struct shared_entry *entry)
     return result;
 }
 
-/* The back end's `exists`. An answer of another type than a number shows a server that is not Redis. */
+/* shared_backend.exists. An answer that is no number, such as an error, is SHARED_ERROR. */
 static enum shared_result exists(const char *name)
 {
     char key[320];
@@ -160,7 +167,7 @@ static enum shared_result exists(const char *name)
     return result;
 }
 
-/* The back end's `del`; also a success if there was no such key. */
+/* shared_backend.del; SHARED_HIT also if there was no such key. */
 static enum shared_result del(const char *name)
 {
     char key[320];
@@ -173,7 +180,7 @@ static enum shared_result del(const char *name)
     return result;
 }
 
-/* Finds out whether the server works. One that is loading its data, or has lost its primary, answers with an error. */
+/* shared_backend.probe: SHARED_HIT if the server works. One that is loading its data, or has lost its primary, answers with an error. */
 static enum shared_result probe(void)
 {
     struct redis_answer answer;

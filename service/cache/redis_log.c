@@ -1,4 +1,4 @@
-/* Invalidations of other machines. Redis holds a log, a text that is appended to:
+/* Exchanges invalidations with other machines. Redis holds a log of them, a text to which every machine appends:
  *
  *     <namespace>:invalidate   <writer, 16 hex digits> <nanoseconds since the epoch> <size>\n<size bytes>\n ...
  *
@@ -6,7 +6,7 @@
  *
  *     0123456789abcdef 1700000000000000000 29\nsource: s\nlocation: http://x\n\n
  *
- * Every machine asks once a second for the part that it has not read, so it also gets invalidations from before a reconnect.
+ * Every machine asks once a second for the part that it has not read, so that it also gets invalidations from while it was not connected.
  * A log longer than LOG_MAX is renamed to <namespace>:invalidate:previous, where machines read what they have not read yet, and the
  * next record begins a new log. */
 #include "cache/shared.h"
@@ -25,13 +25,14 @@ enum { EVERY_MS = 1000, LOG_MAX = 1 << 20, FILES_MAX = 1000, HEAD_MAX = 80 };
 static struct {
     char key[160], previous[176], writer[17];
     struct shared_backend *redis;
-    bool has_read_previous; /* the previous log, which a machine that was away may have missed, is read first */
-    uint64_t last;          /* offset of the last record that was read, and its first line */
-    char head[HEAD_MAX];
+    bool has_read_previous; /* false: the log that was renamed is to be read to its end, before the present one */
+    uint64_t last;          /* offset of the last record that was read */
+    char head[HEAD_MAX];    /* first line of that record; empty: none was read of this log */
 } invalidations;
 
 /* ---- writing ---- */
-/* Appends a record. Renames the log if this record makes it longer than a multiple of LOG_MAX: of all machines that append, one does. */
+/* Appends a record to the log; false if that fails. Renames the log if this record has taken its size across a multiple of LOG_MAX: that is
+ * so for one of the machines that append, so that only that one does. */
 static bool append(struct sl_str record)
 {
     struct redis_answer answer;
@@ -49,8 +50,8 @@ static bool append(struct sl_str record)
     return true;
 }
 
-/* Appends a record of the invalidated files, for other machines: "writer time size", then a source, and perhaps a location, of each. False
- * if it was not appended, because Redis is not used, paused or failed, or when out of memory. */
+/* Appends a record of the invalidated files to the log, for other machines. False if it was not appended: Redis is not used, paused or
+ * failed, or memory is short. */
 bool redis_log_publish(const struct cache_file *files, size_t count, int64_t at_ns)
 {
     struct sl_buf text = {0}, record = {0};
@@ -72,7 +73,7 @@ bool redis_log_publish(const struct cache_file *files, size_t count, int64_t at_
 }
 
 /* ---- reading ---- */
-/* Invalidates the files of a record of another machine. */
+/* Invalidates the files that a record of another machine names, at most FILES_MAX of them. */
 static void apply_record(struct sl_str text, int64_t at_ns)
 {
     struct cache_file *files = calloc(FILES_MAX, sizeof *files);
@@ -84,8 +85,8 @@ static void apply_record(struct sl_str text, int64_t at_ns)
     free(files);
 }
 
-/* Takes the next record and its first line, "<writer> <time> <size>"; false if there is none, or if it is malformed. Records are appended
- * atomically, so none is cut. */
+/* Takes the next record from the front of `log`: `head` gets its first line, "<writer> <time> <size>", without the line end, `text` the
+ * lines that name files. False if it is malformed. Records are appended atomically, so none is incomplete. */
 static bool take_record(struct sl_str *log, char head[HEAD_MAX], int64_t *at_ns, struct sl_str *text)
 {
     char *at;
@@ -96,7 +97,7 @@ static bool take_record(struct sl_str *log, char head[HEAD_MAX], int64_t *at_ns,
         return false;
     memcpy(head, log->data, head_size);
     head[head_size - 1] = '\0';
-    *at_ns = strtoll(head + 16, &at, 10);
+    *at_ns = strtoll(head + 16, &at, 10); /* behind the 16 digits of the writer */
     uint64_t size = strtoull(at, &at, 10);
     if (*at || size >= log->size - head_size) /* a line end follows the text */
         return false;
@@ -106,7 +107,8 @@ static bool take_record(struct sl_str *log, char head[HEAD_MAX], int64_t *at_ns,
     return true;
 }
 
-/* Applies the records of `log`, which begins at `base` in the log of Redis. */
+/* Applies the records in `log`, except those that this machine has written, and notes the last one. `base`: offset of `log` in the log of
+ * Redis. A malformed record ends it. */
 static void apply_records(struct sl_str log, uint64_t base)
 {
     struct sl_str text, rest = log;
@@ -126,8 +128,8 @@ static void apply_records(struct sl_str log, uint64_t base)
     }
 }
 
-/* Applies the records after the last record that was read, with which `log` begins. Returns false, and applies nothing, if `log` begins
- * with another record: then Redis has begun a new log. */
+/* Applies what follows the last record that was read. `log` is the text from that record on; if it begins with another record, returns
+ * false and applies nothing: a new log was begun. If no record of this log was read yet, applies all. */
 static bool continue_log(struct sl_str log)
 {
     struct sl_str text, rest = log;
@@ -141,8 +143,8 @@ static bool continue_log(struct sl_str log)
     return true;
 }
 
-/* Reads `key` from the last record that was read. SHARED_HIT: `answer` has the text, which the caller frees. A value that is no text is
- * read as an empty log. */
+/* Reads the log `key` (the present or the previous one) from the offset of the last record that was read. SHARED_HIT: `answer` has the
+ * text, which the caller frees; an answer that is no text, such as an error, counts as an empty log. */
 static enum shared_result read_from_last(const char *key, struct redis_answer *answer)
 {
     char from[24];
@@ -154,8 +156,8 @@ static enum shared_result read_from_last(const char *key, struct redis_answer *a
     return result;
 }
 
-/* Reads what was appended to the log. If Redis has begun a new one, reads the end of the previous log; the next call reads the new log.
- * Returns the result of the last command. */
+/* Reads and applies what was appended to the log since the last call. If the log was renamed meanwhile, reads the rest of it under its new
+ * name; the next call then reads the new log from its beginning. Returns the result of the last command. */
 static enum shared_result read_log(void)
 {
     struct redis_answer answer;
@@ -165,7 +167,7 @@ static enum shared_result read_log(void)
         sl_buf_free(&answer.text);
         if (!is_new)
             return result;
-    }
+    } /* else first the previous log, as at the start */
     enum shared_result result = read_from_last(invalidations.previous, &answer);
     if (result == SHARED_HIT) {
         continue_log(sl_buf_view(&answer.text));
@@ -177,8 +179,8 @@ static enum shared_result read_log(void)
     return result;
 }
 
-/* The fiber that reads the log of invalidations every EVERY_MS, until it is cancelled. Only failures are counted, as most reads find
- * nothing. */
+/* Runs as a fiber until it is cancelled: reads the log of invalidations every EVERY_MS, unless Redis is paused. Only failures are counted
+ * in the metrics of operations, as most reads find nothing. */
 static void listen_fiber(void *arg)
 {
     (void)arg;
@@ -192,8 +194,8 @@ static void listen_fiber(void *arg)
     } while (fiber_sleep(EVERY_MS));
 }
 
-/* Begins to listen for invalidations of other nodes. The random name of this node tells its own entries from theirs; it need not be secret,
- * so the clock serves if the system has no random bytes. */
+/* Starts the fiber that reads invalidations of other machines. `name`: the configured namespace. The random number of this process as a
+ * writer tells its own records from others'; it need not be secret, so the clock is used if the system has no random bytes. */
 void redis_log_init(const char *name, struct shared_backend *redis, struct fiber_group *group)
 {
     uint64_t random = 0;

@@ -1,5 +1,5 @@
-/* Eviction policy of the Redis. One that holds the entries of the bounded kind needs an LRU policy with a limit; one that never
- * evicts refuses every write as soon as it is full. */
+/* Eviction policy of the Redis server. If it holds the entries of the kind with a size limit of its own (CACHE_BOUNDED), it needs this
+ * limit and an LRU policy. A server that never evicts (noeviction) refuses every write as soon as it is full. */
 #include "cache/shared.h"
 
 #include <stdio.h>
@@ -11,12 +11,14 @@ enum { EVERY_MS = 60000 };
 
 static struct {
     struct shared_backend *redis;
-    uint64_t max_size;
-    unsigned samples;
-    bool manage, keeps;
+    uint64_t max_size; /* bytes that the server may use */
+    unsigned samples;  /* maxmemory-samples */
+    bool manage;       /* the configuration lets this service set the policy */
+    bool keeps;        /* the server is known never to evict */
 } policy;
 
-/* Sets one setting of the server. Managed services refuse that: the service works with their own policy, so it is only logged. */
+/* Changes one setting of the server. Redis of cloud providers may refuse that, which is only logged: the service also works with their
+ * policy. */
 static void set_one(const char *name, const char *value)
 {
     struct redis_answer answer;
@@ -27,7 +29,7 @@ static void set_one(const char *name, const char *value)
     sl_buf_free(&answer.text);
 }
 
-/* Sets the size and the eviction policy of the Redis, if the configuration allows that. */
+/* Sets memory limit and eviction policy of the server. */
 static void manage(void)
 {
     char size[24], samples[24];
@@ -38,7 +40,8 @@ static void manage(void)
     set_one("maxmemory-samples", samples);
 }
 
-/* Checks whether the server evicts, and logs once that it does not. Managed services refuse to tell: then nothing is known. */
+/* Reads the server's eviction policy into policy.keeps, and logs when it is noeviction for the first time. A server that refuses the
+ * question, as those of cloud providers may, counts as one that evicts. */
 static void check_policy(void)
 {
     struct redis_answer answer;
@@ -53,7 +56,8 @@ static void check_policy(void)
     sl_buf_free(&answer.text);
 }
 
-/* Sets the policy once, and checks it every minute, as an operator may change it. A paused Redis is left alone. */
+/* Runs as a fiber until it is cancelled: sets the policy once, if the configuration wants that, and checks it every minute, as an operator
+ * may change it. Does nothing while the Redis is paused. */
 static void policy_fiber(void *arg)
 {
     (void)arg;

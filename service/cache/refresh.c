@@ -1,5 +1,5 @@
-/* Refreshes entries of an old version or without some input, which are used until there is a better one. Only contents replace
- * them: an error must not destroy a usable entry. */
+/* Computes entries of an old version, or made without some input, again; they are used until then. Only contents replace them: an error
+ * must not destroy a usable entry. */
 #include "cache/engine.h"
 
 #include <stdlib.h>
@@ -9,7 +9,8 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-enum { REFRESHES_REMEMBERED = 1024 }; /* per kind; beyond it, those that may be retried are dropped */
+/* Refreshes per kind that are listed, running and failed ones; if there are more, failed ones that may be retried are removed. */
+enum { REFRESHES_REMEMBERED = 1024 };
 
 /* A refresh that runs, or that failed and must not be retried too early. */
 struct refresh {
@@ -17,7 +18,7 @@ struct refresh {
     struct sl_str key;
 };
 
-/* Forgets ended refreshes whose pause is over at `now_ms`. Running ones have no end yet (not_before_ms 0). */
+/* Removes the failed refreshes that may be retried at `now_ms`. Running ones (not_before_ms 0) stay. */
 void refreshes_expire(struct kind_state *state, uint64_t now_ms)
 {
     for (struct sl_map_entry *e = NULL; (e = sl_map_next(&state->refreshes, e));) {
@@ -29,7 +30,8 @@ void refreshes_expire(struct kind_state *state, uint64_t now_ms)
     }
 }
 
-/* Takes an entry in `refreshes` and a token; NULL if either is not available. */
+/* Lists the flight's key as a running refresh, and takes 1 from *state->lazy, which says how many more may run. NULL if the kind has no
+ * refreshes, if one of the key runs or may not be retried yet, if too many run, or when out of memory. */
 struct refresh *refresh_begin(struct flight *flight)
 {
     struct kind_state *state = flight->state;
@@ -43,8 +45,8 @@ struct refresh *refresh_begin(struct flight *flight)
     }
     if (state->refreshes.count >= REFRESHES_REMEMBERED) {
         refreshes_expire(state, now);
-        refresh =
-            sl_map_get(&state->refreshes, flight->key); /* expiry frees that of this key, too, if its pause is over */
+        /* that of this key may have been freed, too */
+        refresh = sl_map_get(&state->refreshes, flight->key);
     }
     if (!refresh) {
         struct sl_str key;
@@ -58,8 +60,8 @@ struct refresh *refresh_begin(struct flight *flight)
     return refresh;
 }
 
-/* Returns the token. A failed refresh is remembered, so that the next look-up does not repeat it at once; a busy one may be
- * repeated. */
+/* Ends a refresh with the result `code`, and adds 1 to *state->lazy again. A failed one stays listed as long as misses of the kind are
+ * cached, so that the next look-up does not repeat it at once; after SL_BUSY it may be repeated. */
 static void refresh_end(struct flight *flight, struct refresh *refresh, enum sl_code code)
 {
     struct kind_state *state = flight->state;

@@ -1,4 +1,4 @@
-/* Residency of the pages of mapped entries: reading a page that is not resident blocks until the disk has read it. */
+/* Checks whether the pages of mapped entries are resident (in memory): reading one that is not blocks until the disk has read it. */
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -6,16 +6,16 @@
 #include "core/loop.h"
 
 enum {
-    PAGES_AT_A_TIME = 4096, /* pages */
-    RESIDENT_FOR_MS = 10000,
-    CHECK_AGAIN_MS = 1000,
-    PAGES_PER_SECOND =
-        /* half a millisecond of mincore: large items are checked less often, so that it takes at most a thousandth of the time */
-    16 << 10,
+    PAGES_AT_A_TIME = 4096,  /* pages that one call of mincore(2) checks */
+    RESIDENT_FOR_MS = 10000, /* interval of checks of a resident item */
+    CHECK_AGAIN_MS = 1000,   /* interval of checks of an item that is not resident */
+    /* For so many pages an interval is a second longer: mincore(2) takes half a millisecond for them. */
+    PAGES_PER_SECOND = 16 << 10,
     READ_AHEAD_MAX = 32 << 20 /* bytes: larger items are not read ahead */
 };
 
-/* True if the last check is too old to rely on. Small items are checked after a fixed time, large ones later. */
+/* True if an item should be checked: the last check is older than a fixed time, to which large items add some, so that checks take at most
+ * about a thousandth of the time. */
 static bool is_due(const struct cache_item *item, uint64_t now_ms)
 {
     uint64_t pages = item->mapping.mapped / (uint64_t)sysconf(_SC_PAGESIZE);
@@ -32,11 +32,12 @@ bool cache_is_resident(struct cache_item *item)
     uint64_t now_ms = loop_now_ms();
     if (!is_due(item, now_ms))
         return true;
-    item->residency_checked_ms = now_ms; /* this caller checks */
+    /* other callers get true meanwhile: this one reads on the pool, and checks there */
+    item->residency_checked_ms = now_ms;
     return false;
 }
 
-/* True if all pages of the mapping are resident, and also if mincore(2) fails: then reading on the pool would gain nothing. */
+/* True if all pages of the mapping are resident, and also if mincore(2) fails, as then nothing can be found out. */
 static bool are_all_resident(const struct sl_mapping *mapping)
 {
     unsigned char there[PAGES_AT_A_TIME];
@@ -52,7 +53,8 @@ static bool are_all_resident(const struct sl_mapping *mapping)
     return true;
 }
 
-/* An item that counts as resident is checked in any case: cache_is_resident has already noted the time of this check. */
+/* An item that counts as resident is checked in any case, as cache_is_resident has set residency_checked_ms for this check; others only if
+ * a check is due. */
 void cache_check_residency(struct cache_item *item)
 {
     uint64_t now_ms = clock_mono_ns() / 1000000;

@@ -48,13 +48,14 @@ static enum sl_code open_bucket(const struct config *config, struct sl_arena *ar
     return *bucket ? SL_OK : error->code;
 }
 
-/* True if the Redis stores only the bounded kind. */
+/* True if the Redis stores only the kind with a size limit of its own (CACHE_BOUNDED): there is no shared_cache.redis.url, but that kind is
+ * configured to use one. */
 static bool is_for_bounded(const struct config *config)
 {
     return !config->shared.redis_url && config_bounded_in_redis(config);
 }
 
-/* True if the configuration has a Redis for the cache. */
+/* True if the configuration has a Redis that stores cache entries, of all kinds or of one. */
 static bool wants_redis(const struct config *config)
 {
     return config->shared.redis_url || (is_for_bounded(config) && config->bounded.redis_url);
@@ -97,6 +98,7 @@ enum sl_code shared_init(const struct config *config, struct sl_error *error)
     return SL_OK;
 }
 
+/* Closes the back end, if there is one, and sets `*backend` to NULL. */
 static void close_backend(struct shared_backend **backend)
 {
     if (*backend && (*backend)->close)
@@ -104,7 +106,7 @@ static void close_backend(struct shared_backend **backend)
     *backend = NULL;
 }
 
-/* The probe may start a fiber that requests credentials: it is ended before the bucket is closed. */
+/* Ends the fiber that requests credentials, which the probe may have started, before the bucket is closed. */
 enum sl_code cache_check_bucket(const struct config *config, struct sl_error *error)
 {
     static const char *const wrong[] = {[SHARED_TIMEOUT] = "no response in time",
@@ -159,7 +161,7 @@ void shared_drain(void)
     sl_arena_free(&layer.arena);
 }
 
-/* The back ends are numbered without gaps: with only a bucket that is number 0. */
+/* The Redis is number 0 and the bucket 1; without a Redis the bucket is 0. */
 bool cache_shared_state(size_t i, struct cache_shared_state *state)
 {
     const struct shared_backend *all[2] = {layer.redis ? layer.redis : layer.bucket, layer.redis ? layer.bucket : NULL};
@@ -171,7 +173,7 @@ bool cache_shared_state(size_t i, struct cache_shared_state *state)
 }
 
 /* ---- which back ends ---- */
-/* Returns which back ends the configuration assigns to the kind; both for kinds that it has no key for. */
+/* Returns which back ends shall store the kind, by the configuration (shared_cache.route.<kind>); both for a kind without such a key. */
 static enum shared_route get_route(const char *kind)
 {
     for (int i = 0; i < CONFIG_SHARED_KINDS; i++)
@@ -180,7 +182,8 @@ static enum shared_route get_route(const char *kind)
     return SHARED_BOTH;
 }
 
-/* Sets the back ends that store entries of the kind, in the order in which they are asked. Routes apply only if there are two. */
+/* Sets `out` to the back ends that store entries of the kind, in the order in which they are asked; NULL: none. What the configuration says
+ * of the kind (get_route) applies only if there are two back ends. */
 static void list_backends(const char *kind, struct shared_backend *out[SHARED_BACKENDS])
 {
     enum shared_route route = layer.redis && layer.bucket ? get_route(kind) : SHARED_BOTH;
@@ -191,7 +194,8 @@ static void list_backends(const char *kind, struct shared_backend *out[SHARED_BA
 
 /* ---- asking ---- */
 
-/* True if an error from another machine has not expired. */
+/* True if an error that another machine has stored has not expired by the lifetimes of this machine; sets `*left_ns`, how long it is still
+ * valid. */
 static bool is_unexpired(const struct shared_query *q, const struct shared_value *value, uint64_t *left_ns)
 {
     struct cache_facts facts = {.class = cache_get_class(value->code),
@@ -204,14 +208,15 @@ static bool is_unexpired(const struct shared_query *q, const struct shared_value
     return !verdict.expired;
 }
 
-/* Returns the size of the file that a back end has written; 0 on an error. */
+/* Returns the size of the file; 0 on an error. */
 static uint64_t shared_file_size(int fd)
 {
     struct stat st;
     return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
 }
 
-/* Asks one back end. True if its entry is the answer. An entry that cannot be used is `stale`: it will be replaced by the computed one. */
+/* Asks one back end (NULL: none) for the entry, contents into `fd`. True if it has the entry and that can be used. An entry that cannot be
+ * used sets finding->stale: it will be replaced by the computed one. */
 static bool shared_lookup(struct shared_backend *backend, const struct shared_query *q, const char *name, int fd,
                           struct shared_result_value *finding)
 {
@@ -222,12 +227,13 @@ static bool shared_lookup(struct shared_backend *backend, const struct shared_qu
     enum shared_result result = backend->get(name, fd, &finding->value);
     breaker_note(backend, SHARED_GET, q->kind->name, begin, result);
     bool hit = result == SHARED_HIT;
-    /* Clocks of machines differ by less than a second, and the times are in whole seconds. */
+    /* Older than the invalidation stamp. Times are in whole seconds, and clocks of machines differ a little: so is one of the same
+     * second. */
     if (hit && q->stamp_ns && finding->value.created_s <= q->stamp_ns / CACHE_SECOND_NS) {
         finding->stale = true;
         hit = false;
     }
-    if (hit && !shared_is_definitive(finding->value.code)) { /* written by a machine with an older version */
+    if (hit && !shared_is_definitive(finding->value.code)) { /* older versions of the service stored such errors */
         finding->stale = true;
         hit = false;
     }
@@ -235,7 +241,7 @@ static bool shared_lookup(struct shared_backend *backend, const struct shared_qu
         finding->stale = true;
         hit = false;
     }
-    /* A server that has lost its data but not its index returns empty values. Entries that are really empty are cheap to make. */
+    /* A server that has lost its data, but not its index, returns empty contents. Entries that really are empty are cheap to make again. */
     if (hit && finding->value.code == SL_OK && shared_file_size(fd) == 0) {
         finding->stale = true;
         hit = false;
@@ -257,7 +263,7 @@ bool shared_get(const struct shared_query *question, int fd, struct shared_resul
     for (int i = 0; i < SHARED_BACKENDS; i++) {
         if (shared_lookup(backends[i], question, name.text, fd, finding))
             return true;
-        /* Drops contents that were partly written before a failure. If this fails, so will writing the file. */
+        /* Removes contents that were written to the file before a failure. If that fails, so will the next write to the file. */
         if (backends[i] && ftruncate(fd, 0) == 0)
             lseek(fd, 0, SEEK_SET);
     }
@@ -280,7 +286,7 @@ bool shared_publish_invalidation(const struct cache_file *files, size_t count, i
 }
 
 /* ---- storing ---- */
-/* Makes a write for the queue; NULL when out of memory. */
+/* Makes a write for the queue, of an entry that was made now, to all back ends that store the kind; NULL when out of memory. */
 static struct queued_write *new_write(const struct cache_kind *kind, struct sl_str key)
 {
     struct queued_write *queued = calloc(1, sizeof *queued); /* outlives the request */
@@ -305,7 +311,7 @@ void shared_enqueue(const struct cache_kind *kind, struct sl_str key, struct cac
     write_queue_add(queued);
 }
 
-/* Only an entry of the bucket is missing in the first back end, the Redis, which was asked before. */
+/* The Redis is asked before the bucket: an entry that the bucket had is missing in the Redis, or unusable there (finding->stale). */
 void shared_fill_first(const struct cache_kind *kind, struct sl_str key, struct cache_item *item,
                        const struct shared_result_value *finding)
 {
@@ -318,12 +324,12 @@ void shared_fill_first(const struct cache_kind *kind, struct sl_str key, struct 
         return;
     queued->item = cache_retain(item);
     queued->replace = finding->stale;
-    queued->to[1] = NULL;
+    queued->to[1] = NULL; /* not to the bucket, which has it */
     write_queue_add(queued);
 }
 
-/* An error that expires within a second is not stored, and back ends that store no errors are left out. Redis needs a finite time to
- * live: UINT32_MAX seconds stand for ever. */
+/* Only back ends that store errors (`negative`) get it; an error that expires within a second is not stored. DURATION_NEVER becomes
+ * UINT32_MAX seconds, as a time to live in Redis is a finite number. */
 void shared_enqueue_error(const struct cache_kind *kind, struct sl_str key, const struct sl_error *error,
                           uint64_t ttl_ns)
 {

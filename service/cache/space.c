@@ -1,5 +1,5 @@
-/* Handles a full disk: cleans the cache in the background, then failed writes may be repeated. And a directory that takes no
- * files: results are used, but not cached. */
+/* Handles two failures of the cache directory. If the disk is full, cleans the cache in the background, so that later writes succeed. If
+ * the directory takes no files, results are used, but not stored there, until a fiber finds that it takes files again. */
 #include "cache/impl.h"
 
 #include <errno.h>
@@ -9,8 +9,8 @@
 #include "core/loop.h"
 #include "core/pool.h"
 
-#define CLEAN_EVERY_MS  60000u
-#define PROBE_EVERY_MS  5000u
+#define CLEAN_EVERY_MS  60000u       /* at most one cleanup in this time */
+#define PROBE_EVERY_MS  5000u        /* interval of attempts to create a file */
 #define DISK_FULL_BELOW (4ull << 20) /* bytes free */
 
 static struct {
@@ -18,8 +18,9 @@ static struct {
     const struct cache_kind *const *kinds;
     size_t count;
     struct fiber_group *group;
-    uint64_t not_before_ms, next_log_ms;
-    bool probing;
+    uint64_t not_before_ms; /* earliest time of the next cleanup */
+    uint64_t next_log_ms;
+    bool probing; /* probe_fiber runs */
 } space;
 
 void space_init(const struct config *config, const struct cache_kind *const *kinds, size_t count,
@@ -43,7 +44,7 @@ struct cache_cleanup_run { /* pool work */
     struct cleanup_totals totals;
 };
 
-/* On the pool: cleans the whole cache. */
+/* Pool work: cleans the cache, and evicts entries even if no limit is configured, as the disk is full (`full`). */
 static void clean(void *arg)
 {
     struct cache_cleanup_run *c = arg;
@@ -53,7 +54,7 @@ static void clean(void *arg)
         log_error("cache", "cache cleanup failed", LOG_ERR(&error));
 }
 
-/* Cleans the cache, then unmaps the deleted files, whose space the kernel does not free before. */
+/* Runs as a fiber: cleans the cache, then unmaps the deleted files, whose disk space the kernel frees only then. */
 static void clean_fiber(void *arg)
 {
     (void)arg;
@@ -76,7 +77,7 @@ void space_reclaim(int number)
     fiber_start(space.group, clean_fiber, NULL);
 }
 
-/* Tries to write a temporary file until that succeeds. */
+/* Runs as a fiber: tries to create a file in the cache directory every PROBE_EVERY_MS, until that succeeds. */
 static void probe_fiber(void *arg)
 {
     (void)arg;
@@ -102,7 +103,7 @@ struct space_check {
     bool full;
 };
 
-/* On the pool, as statvfs waits for the disk: looks whether the disk is full. */
+/* Pool work, as statvfs waits for the disk: finds out whether the disk is full. */
 static void look_for_space(void *arg)
 {
     struct space_check *look = arg;
@@ -112,7 +113,7 @@ static void look_for_space(void *arg)
 
 bool space_is_disk_full(void)
 {
-    struct space_check look = {.dir = space.config->cache_dir}; /* the same in all configurations */
+    struct space_check look = {.dir = space.config->cache_dir}; /* a reload does not change it */
     if (!look.dir || pool_run(POOL_IO, look_for_space, &look, NULL) != SL_OK || !look.full)
         return false;
     space_reclaim(ENOSPC);

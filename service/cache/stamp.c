@@ -1,5 +1,5 @@
-/* Stamps that invalidate entries of replaced files. A stamp is an empty file, named by the SHA-256 of "source: <id>\nlocation:
- * <uri>\n", or of "source: <id>\n" for a whole source; its mtime is the time of the upload:
+/* Stamps, which invalidate entries made from files that were replaced. A stamp is an empty file, named by the SHA-256 of
+ * "source: <id>\nlocation: <uri>\n", or of "source: <id>\n" for a whole source; its mtime is the time at which the file was replaced:
  *
  *     <cache_dir>/invalidated/<b0>/<b1>/<b2..b31>
  *     <cache_dir>/invalidated/generation            its mtime changes with every new stamp */
@@ -17,7 +17,8 @@
 enum { MAX_DEPTH = 3, ATTEMPTS = 3 };
 
 /* ---- files that a key names ---- */
-/* Takes a line that begins with `name` from the front of `rest`, and returns its remainder. With "", takes any line. */
+/* If the first line of `rest` begins with `name` ("": any line), removes it and sets `*value` to what follows `name` in it. Otherwise
+ * false. */
 static bool take_line(struct sl_str *rest, const char *name, struct sl_str *value)
 {
     struct sl_str prefix = sl_str(name);
@@ -36,7 +37,7 @@ bool cache_key_next(struct sl_str *rest, struct cache_file *file)
     while (rest->size) {
         struct sl_str other;
         *file = (struct cache_file){{NULL, 0}, {NULL, 0}};
-        if (take_line(rest, "source_id: ", &file->source)) /* key of an index, which is made from the whole source */
+        if (take_line(rest, "source_id: ", &file->source)) /* in keys of indexes, which are made from a whole source */
             return true;
         if (take_line(rest, "source: ", &file->source) && take_line(rest, "location: ", &file->location))
             return true;
@@ -46,7 +47,7 @@ bool cache_key_next(struct sl_str *rest, struct cache_file *file)
     return false;
 }
 
-/* True if the key names the file; without a location, if it names any file of the source. */
+/* True if the key names the file; if `wanted` has no location, true if the key names any file of the source. */
 bool cache_key_names_file(struct sl_str key, const struct cache_file *wanted)
 {
     struct cache_file file;
@@ -58,14 +59,15 @@ bool cache_key_names_file(struct sl_str key, const struct cache_file *wanted)
 }
 
 /* ---- paths ---- */
-/* Writes the path of `name`, which begins with a slash or is empty, in the folder of the stamps. False if it is too long. */
+/* Writes the path "<dir>/invalidated<name>", in the directory of the stamps; `name` begins with a slash or is empty. False if it is too
+ * long. */
 static bool folder_path(const char *dir, const char *name, char out[CACHE_PATH_BYTES])
 {
     return snprintf(out, CACHE_PATH_BYTES, "%s/invalidated%s", dir, name) < CACHE_PATH_BYTES;
 }
 
-/* Writes the path of the stamp of a file, or of its whole source if it has no location. False if the path is too long,
- * or out of memory. */
+/* Writes the path of the stamp of a file, or of the stamp of its whole source if it has no location. False if the path is too long, or when
+ * out of memory. */
 static bool stamp_path(const char *dir, const struct cache_file *file, char out[CACHE_PATH_BYTES])
 {
     struct sl_buf text = {0};
@@ -78,7 +80,7 @@ static bool stamp_path(const char *dir, const struct cache_file *file, char out[
     if (ok) {
         cache_key_hash(sl_buf_view(&text), hash);
         cache_hash_path(hash, 0, false, relative);
-        ok = folder_path(dir, relative + 2, out); /* without the "v0" */
+        ok = folder_path(dir, relative + 2, out); /* + 2: without the version "v0", which stamps do not have */
     }
     sl_buf_free(&text);
     return ok;
@@ -91,7 +93,7 @@ int64_t cache_generation(const char *dir)
     return dir && folder_path(dir, "/generation", path) ? change_counter_read(path, false).ns : 0;
 }
 
-/* Returns the time of the file's stamp; 0 if it has none. */
+/* Returns the time of the stamp of a file, or of a whole source if it has no location; 0 if there is none. */
 static int64_t read_stamp(const char *dir, const struct cache_file *file)
 {
     char path[CACHE_PATH_BYTES];
@@ -99,14 +101,14 @@ static int64_t read_stamp(const char *dir, const struct cache_file *file)
     return stamp_path(dir, file, path) && lstat(path, &st) == 0 ? cache_mtime_ns(&st) : 0;
 }
 
-/* A file is invalidated by its own stamp or by that of its whole source. */
+/* Each file that the key names has two stamps: its own and that of its whole source. */
 int64_t cache_newest_stamp(const char *dir, struct sl_str key)
 {
     struct cache_file file;
     int64_t newest = 0;
     while (cache_key_next(&key, &file)) {
         int64_t one = file.location.size ? read_stamp(dir, &file) : 0;
-        file.location.size = 0;
+        file.location.size = 0; /* the stamp of the source */
         int64_t all = read_stamp(dir, &file);
         newest = one > newest ? one : newest;
         newest = all > newest ? all : newest;
@@ -116,8 +118,8 @@ int64_t cache_newest_stamp(const char *dir, struct sl_str key)
 
 /* ---- writing ---- */
 
-/* Creates the stamp if it is missing, and sets its mtime, unless that is newer. It is set explicitly, as the kernel's own has a resolution
- * of some milliseconds, and a result made just now must not look older. */
+/* Creates the stamp if it is missing, and sets its mtime to `ns`, unless it is newer. The mtime that the kernel sets is not used, as it has
+ * a resolution of some milliseconds: results are compared with the stamp to the nanosecond. False, with errno, on failure. */
 static bool touch(const char *path, int64_t ns)
 {
     struct timespec time = {ns / CACHE_SECOND_NS, ns % CACHE_SECOND_NS}, times[2] = {time, time};
@@ -158,7 +160,8 @@ enum sl_code cache_write_stamp(const char *dir, const struct cache_file *files, 
 }
 
 /* ---- removing ---- */
-/* For dir_walk: removes stamps older than `arg`, and directories without stamps. Not the files at the top, such as `generation`. */
+/* dir_walk.visit: removes stamps that are older than `*arg`, a time in nanoseconds, and directories that have become empty. Not the files
+ * directly in the directory of the stamps, such as `generation`. */
 static bool sweep(void *arg, const struct dir_entry *entry)
 {
     int64_t before_ns = *(const int64_t *)arg;

@@ -1,11 +1,11 @@
-/* Temporary files.
+/* Temporary files, in a directory of each process.
  *
  *     <cache_dir>/tmp/<pid>-<random>/lock      locked by flock(2) as long as the process lives
  *                                   /ledger    journal of the process's work
  *                                   /tmp...    files being computed, uploads
  *
- * A directory whose lock is free has lost its owner. Any process removes it, after it has read the journal to learn what the
- * owner died of. */
+ * If the lock of a directory is free, its process has died. Any process then removes the directory, after it has read the journal to learn
+ * how that process died and what it was working on. */
 #include "cache/impl.h"
 
 #include <dirent.h>
@@ -26,15 +26,17 @@
 #include "core/temp_dir.h"
 
 enum { ATTEMPTS = 3, TREE_DEPTH = 8 };
-#define YOUNG_NS (60 * CACHE_SECOND_NS) /* a directory without a lock: its owner may be about to create it */
+/* YOUNG_NS: a younger directory without a lock stays, as its process may be about to create the lock. */
+#define YOUNG_NS (60 * CACHE_SECOND_NS)
 #define DAY_NS   (24 * 3600 * CACHE_SECOND_NS)
 
+/* The directory of this process. */
 static struct {
-    char root[200]; /* <cache_dir>/tmp; empty = use the system's directory */
-    char dir[232];
-    int lock;              /* descriptor, -1 = none */
-    pthread_mutex_t mutex; /* for pool threads that recreate a removed directory */
-    atomic_bool unwritable;
+    char root[200];         /* <cache_dir>/tmp; empty = use the system's directory */
+    char dir[232];          /* <cache_dir>/tmp/<pid>-<random> */
+    int lock;               /* descriptor of its lock, -1 = none */
+    pthread_mutex_t mutex;  /* for pool threads that recreate a removed directory */
+    atomic_bool unwritable; /* a file could not be created in it, and none since */
 } own = {.lock = -1, .mutex = PTHREAD_MUTEX_INITIALIZER};
 
 const char *cache_tmp_dir(void)
@@ -42,8 +44,8 @@ const char *cache_tmp_dir(void)
     return own.root[0] ? own.dir : temp_dir();
 }
 
-/* Makes the directory `own.dir` with its lock. False with errno; ENOENT if another process removed the directory before it was locked: the
- * caller tries again with another name. */
+/* Creates the directory own.dir and its lock, and takes that. False with errno; ENOENT: another process removed the directory before it was
+ * locked, and the caller may try again. */
 static bool make_dir(void)
 {
     char path[256];
@@ -59,13 +61,13 @@ static bool make_dir(void)
         errno = ENOENT; /* another process removed it before it was locked */
         return false;
     }
-    sl_close(own.lock);
+    sl_close(own.lock); /* of a directory that was removed */
     own.lock = fd;
     return true;
 }
 
-/* Makes the directory again after somebody has removed it, for example by clearing the cache directory. Several pool threads may
- * notice at once. */
+/* Creates the directory of this process again if somebody has removed it, for example by clearing the cache directory. Several pool threads
+ * may notice that at once, so one does it under a mutex. */
 static bool remake_dir(void)
 {
     pthread_mutex_lock(&own.mutex);
@@ -99,7 +101,8 @@ enum sl_code cache_tmp_open(const char *cache_dir, struct sl_error *error)
     return code;
 }
 
-/* Creates the file in the system's directory, for while the cache directory takes no files: its result is used, but not published. */
+/* Creates an unnamed file in the system's directory for temporary files, while the cache directory takes none: its contents can be used,
+ * but not published. */
 static enum sl_code create_elsewhere(struct cache_tmp *tmp, struct sl_error *error)
 {
     tmp->path[0] = '\0';
@@ -120,7 +123,8 @@ bool cache_writable(void)
     return !atomic_load(&own.unwritable);
 }
 
-/* Only a lack of descriptors or memory (SL_BUSY) fails; if the directory itself takes no files, create_elsewhere is tried. */
+/* If the cache directory takes no files, for another reason than a lack of descriptors or memory in this process (SL_BUSY), the file is
+ * created elsewhere, without a name. If somebody has removed the directory of this process, creates that again. */
 enum sl_code cache_tmp_create(struct cache_tmp *tmp, bool unlinked, struct sl_error *error)
 {
     *tmp = (struct cache_tmp){.fd = -1};
@@ -154,7 +158,8 @@ void cache_tmp_discard(struct cache_tmp *tmp)
     *tmp = (struct cache_tmp){.fd = -1};
 }
 
-/* Notes what the owner died of, before its directory is removed. */
+/* Reads the journal in the directory of a process that has died, before the directory is removed, and counts the death for the files that
+ * the process was working on (quarantine.c), unless it ended on purpose. */
 static void note_death(const char *cache_dir, int at, const char *name)
 {
     char path[300];
@@ -168,8 +173,8 @@ static void note_death(const char *cache_dir, int at, const char *name)
     close(fd);
 }
 
-/* Removes the directory of a process that has died, which is the case if its lock is free. Without a lock file it may just be being made,
- * so it must be older than YOUNG_NS. */
+/* Removes the directory of a process that has died: its lock is free, or it has no lock and is older than YOUNG_NS. A younger one without a
+ * lock may be of a process that has not created its lock yet. */
 static void sweep_dir(const char *cache_dir, int at, const char *name, int64_t age_ns)
 {
     char path[300];
@@ -206,6 +211,7 @@ void cache_tmp_sweep(const char *cache_dir)
         closedir(dir);
 }
 
+/* Must be async-signal-safe: so it uses system calls only, and leaves what is in subdirectories. */
 void cache_tmp_abandon(void)
 {
     _Alignas(struct dirent64) char block[4096]; /* for getdents64(2), as readdir(3) may allocate memory */
@@ -220,7 +226,8 @@ void cache_tmp_abandon(void)
     rmdir(own.dir);
 }
 
-/* Removes the temporary directory while its lock is still held, so that no other process takes this one for dead. */
+/* Removes the directory of this process while its lock is still held, so that no other process finds the lock free and takes this one for
+ * dead. */
 void cache_tmp_close(void)
 {
     if (own.root[0])
