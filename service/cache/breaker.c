@@ -73,10 +73,10 @@ static void count(const struct shared_backend *backend, enum shared_op op, const
 void breaker_note(struct shared_backend *backend, enum shared_op op, const char *kind, uint64_t begin_ms,
                   enum shared_result result)
 {
-    if (result == SHARED_CANCELLED)
+    if (result == SHARED_CANCELLED) /* not the back end's doing, and not counted */
         return;
     count(backend, op, kind, begin_ms, result);
-    if (result == SHARED_BUSY)
+    if (result == SHARED_BUSY) /* says nothing about the back end */
         return;
     if (result == SHARED_TIMEOUT || result == SHARED_UNREACHABLE || result == SHARED_ERROR)
         backend->last_error = result == SHARED_TIMEOUT ? "timeout" : result == SHARED_ERROR ? "errors" : "unreachable";

@@ -1,4 +1,4 @@
-/* The shared layer in a bucket of S3 or GCS: time limits, and what the bucket's answers mean to the layer. */
+/* The back end of the shared layer for a bucket of S3 or GCS. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -150,7 +150,7 @@ static enum shared_result get_within(struct bucket_download *d)
             result = SHARED_CANCELLED;
         else if (woken == FIBER_TIMED_OUT && !has_begun(d->fd))
             result = SHARED_TIMEOUT;
-        timeout = UINT64_MAX; /* from here on the time limit of the download applies */
+        timeout = UINT64_MAX; /* the first byte is there: only the download's own limit, BODY_S, applies from now on */
     }
     if (!d->done)
         fiber_group_cancel(&group);

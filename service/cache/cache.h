@@ -61,9 +61,11 @@ struct cache_item {
 struct cache_kind {   /* one static table per kind */
     const char *name; /* name of the directory and metric label */
     enum cache_section section;
-    unsigned version;                     /* current; path format 2 */
-    const unsigned *fallbacks, *previous; /* versions, 0 terminated; may be NULL */
-    unsigned format1_up_to;               /* versions up to this use the old path format */
+    unsigned version; /* current; path format 2 */
+    /* Older versions, as lists that end with 0; may be NULL. `fallbacks`: their entries are used until there is one of the present version;
+     * `previous`: their entries are removed when one is published. */
+    const unsigned *fallbacks, *previous;
+    unsigned format1_up_to; /* versions up to this use the old path format */
     /* limit of the memory layer in bytes; NULL = default_capacity */
     uint64_t (*capacity)(const struct config *config);
     bool random_access; /* a look-up table, read at random: its mappings are not read ahead */
@@ -176,7 +178,7 @@ void cache_unmap_repeatedly(void *unused) SL_SUSPENDS;
 /* Logs the number of running look-ups and computations and the oldest of each kind, for operators. */
 void cache_log_state(void);
 
-/* False after a file could not be created in the directory, until a probe succeeds. */
+/* False after a file could not be created in the cache directory, until an attempt succeeds (space_retry). */
 bool cache_writable(void);
 
 /* Known problems of the shared Redis, as flags; 0 = none, or there is no Redis. */
@@ -204,8 +206,8 @@ bool cache_is_resident(struct cache_item *item);
  * the loop's: it takes a millisecond for 100 MB. */
 void cache_check_residency(struct cache_item *item);
 
-/* Creates an item outside the cache, freed with its last reference, by loading `bytes` as the kind does; takes over the bytes.
- * SL_MALFORMED if the kind refuses them. */
+/* Creates an item outside the cache, as if `bytes` were an entry of the kind, and takes over the bytes; it is freed with its last
+ * reference. SL_MALFORMED if the kind refuses the contents. */
 enum sl_code cache_item_from_bytes(const struct cache_kind *kind, struct sl_buf *bytes, struct cache_item **item,
                                    struct sl_error *error);
 /* Creates an item outside the cache from a file's contents, which are mapped unless they are small; the descriptor stays the caller's. */
@@ -290,7 +292,7 @@ void cache_measure(const char *cache_dir, const struct cache_kind *const *kinds,
 
 struct cleanup_options {
     bool dry_run, all;
-    bool full; /* the disk is full: evict something even without a budget */
+    bool full; /* the disk is full: evict something even if no limit is configured */
     const char *const *only;
     size_t only_count; /* kind names; 0 = every kind */
 };

@@ -47,7 +47,7 @@ static void failed(struct cleanup_walk *sweep, const char *what, const char *nam
  * `oldest_ns` to the time at which a remaining entry was made. False, with errno, if the file or its side file cannot be read now. */
 static bool expired(struct cleanup_walk *sweep, int at, const char *name, const struct stat *st, bool *is_expired)
 {
-    uint8_t head[128]; /* fits the longest marker with a duration; other details are not needed */
+    uint8_t head[128]; /* enough to tell contents from the marker of an error, and for the duration of a timeout */
     int fd = openat(at, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
     int number = errno;
@@ -57,7 +57,7 @@ static bool expired(struct cleanup_walk *sweep, int at, const char *name, const 
         return false;
     struct cache_meta read;
     enum cache_meta_result result = cache_meta_read(at, name, &read);
-    if (result == CACHE_META_BUSY) /* without it the entry could count as expired too early */
+    if (result == CACHE_META_BUSY) /* without its side file the entry could count as expired too early */
         return false;
     const struct cache_meta *meta = result == CACHE_META_READ ? &read : NULL;
     struct cache_facts facts;
@@ -292,7 +292,7 @@ enum sl_code cache_cleanup(const struct config *config, const struct cache_kind 
     cache_start_ns(); /* the first call sets the start of the process, to which ages of malformed entries are compared */
     if (!options->dry_run)
         cache_tmp_sweep(config->cache_dir);
-    /* Begins with a random kind, so that interrupted runs do not always leave out the same kinds. */
+    /* Begins with a random kind, so that cleanups that are interrupted do not always leave out the same kinds. */
     unsigned first = 0;
     if (getrandom(&first, sizeof first, 0) != (ssize_t)sizeof first)
         first = (unsigned)cache_start_ns();

@@ -29,7 +29,7 @@ struct work_queue { /* a queue of flights, and the fibers that work for them */
     struct sl_list flights;
     unsigned running, most; /* number of fibers and its limit */
     const char *what;       /* metric label */
-    struct sl_map *map;     /* the map that it is removed from when idle; NULL: it is permanent */
+    struct sl_map *map;     /* the map from which the queue is removed when it is idle; NULL: it is permanent */
     struct sl_str name;     /* its key in the map */
 };
 
@@ -127,13 +127,15 @@ void engine_count(const struct kind_state *state, const char *layer, enum sl_cod
 bool engine_should_retry(struct sl_str key, enum sl_code code, int64_t created_ns);
 /* Records a generation that was read from the directory. */
 void engine_note_generation(int64_t generation);
-void engine_unmap_some(void);         /* unmaps some files: a resource is exhausted */
-int64_t engine_renew_before_ns(void); /* renewals ignore misses made before this */
+/* Drops some entries with mapped files from memory; call it when memory or maps are exhausted. */
+void engine_unmap_some(void);
+/* Returns the time before which a cached miss must have been made so that a renewal computes it again. */
+int64_t engine_renew_before_ns(void);
 /* Logs a failed access to the cache directory, with errno `number`, at most once a minute; nothing if `number` is 0. */
 void engine_log_io(const char *what, int number);
 
 /* ---- work_queue.c ---- */
-/* Queues the flight until a fiber calls step(flight). False without memory for a first fiber. */
+/* Queues the flight until a fiber of the queue calls step(flight). False if the queue has no fiber and none can be started. */
 bool work_queue_push(struct work_queue *queue, struct flight *flight, flight_step *step);
 /* Returns the queue of the flight's computation; NULL when out of memory. */
 struct work_queue *work_queue_for(struct flight *flight);

@@ -74,6 +74,7 @@ struct cache_freshness cache_expiry(const struct cache_lifetimes *lifetimes, con
         verdict = (struct cache_freshness){.expired = lifetimes->max_unused_for != DURATION_NEVER &&
                                                       unused > lifetimes->max_unused_for};
         verdict.touch = !verdict.expired && unused >= (uint64_t)CACHE_TOUCH_EVERY_NS;
+        /* memory asks the disk again when the mtime is due to be set again */
         verdict.left_ns = verdict.touch                             ? (uint64_t)CACHE_TOUCH_EVERY_NS
                           : unused < (uint64_t)CACHE_TOUCH_EVERY_NS ? (uint64_t)CACHE_TOUCH_EVERY_NS - unused
                                                                     : 0;

@@ -129,7 +129,7 @@ static void finish_computed(struct flight *flight, struct compute_result *outcom
     flight->item = outcome->item;
     flight->error = outcome->error;
     engine_count(flight->state, outcome->layer, outcome->code);
-    if (outcome->code == SL_INTERNAL) { /* clients get no details */
+    if (outcome->code == SL_INTERNAL) { /* logged, as clients do not get the details */
         char digits[CACHE_KEY_DIGITS + 1];
         cache_key_digits(flight->key, digits);
         log_warn("cache", "cannot create a cache entry", LOG_STR("cache", flight->state->kind->name),
@@ -201,7 +201,7 @@ static void flight_compute(struct flight *flight)
         finish_computed(flight, &outcome);
         return;
     }
-    flight->abandoned = false; /* another look-up has joined meanwhile */
+    flight->abandoned = false; /* for the look-up that has joined meanwhile */
     queue_step(work_queue_for(flight), flight, flight_compute);
 }
 

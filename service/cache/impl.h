@@ -179,7 +179,7 @@ struct cache_disk_lookup {
     bool found;
     bool incomplete;         /* contents made without some input */
     bool renewable;          /* incomplete and old enough to be computed again */
-    bool touched;            /* contents of the current version, used for the first time in an hour */
+    bool touched;            /* contents that are used for the first time in an hour */
     unsigned version;        /* version of the entry that was found */
     enum sl_code code;       /* when found: SL_OK = item */
     struct cache_item *item; /* one reference */
@@ -240,7 +240,7 @@ struct cache_memory {
     struct cache_slot *slots;                    /* slots where handles find entries, used and free ones */
     size_t slot_count, slot_capacity, free_slot; /* free_slot: index of the first free one plus 1; 0 = none */
     uint64_t serial;                             /* the last one given out */
-    uint64_t mapped;                             /* entries that hold an mmap */
+    uint64_t mapped;                             /* number of entries with a mapped file */
     const char *name;
 };
 #define CACHE_MEMORY_OLDEST(memory) LRU_OLDEST(&(memory)->lru, struct cache_memory_entry, lru)
@@ -251,7 +251,7 @@ struct cache_memory_entry *cache_memory_find(struct cache_memory *memory, struct
 void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cache_item *item,
                       const struct sl_error *error, int64_t created_ns, int64_t generation, uint64_t deadline_ms);
 void cache_memory_drop(struct cache_memory *memory, struct sl_str key);
-/* Finds an entry by its slot and serial number, like cache_memory_find by its key. */
+/* Finds an entry by its slot and serial number, and makes it the most recently used. NULL: it is not in memory any more, or has expired. */
 struct cache_memory_entry *cache_memory_at(struct cache_memory *memory, size_t slot, uint64_t serial, uint64_t now_ms);
 /* Drops entries with a mapped file that were last used before `used_before_ms` and for which `matches` returns true. */
 void cache_memory_drop_mapped(struct cache_memory *memory,

@@ -1,4 +1,4 @@
-/* The shared layer in a Redis.
+/* The back end of the shared layer for a Redis server.
  *
  *     key     <namespace>:<kind>/<relative path>
  *     value   u8: 0 contents, 1 an error   u64 little-endian, seconds since the epoch   zstd frame
@@ -212,7 +212,7 @@ enum sl_code cache_redis_options(const struct config *config, struct redis_optio
     return SL_OK;
 }
 
-/* Reads the options of the connection. `*key`: the configuration key that an error is about. */
+/* Reads the options of the connection, and checks the namespace. SL_MALFORMED: `*key` is the invalid configuration key. */
 static enum sl_code read_redis(const struct config *config, struct redis_options *options, const char **key,
                                struct sl_error *error)
 {

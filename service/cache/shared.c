@@ -154,7 +154,7 @@ void shared_drain(void)
         return;
     write_queue_drain(DRAIN_MS);
     fiber_group_cancel(&layer.group);
-    fiber_group_wait(&layer.group); /* its fibers use the back ends until they end */
+    fiber_group_wait(&layer.group); /* before the back ends, which these fibers use, are closed */
     redis_log_close();
     close_backend(&layer.redis);
     close_backend(&layer.bucket);

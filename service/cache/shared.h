@@ -109,7 +109,7 @@ struct shared_query { /* a question for an entry */
     const struct cache_kind *kind;
     struct cache_lifetimes lifetimes;
     struct sl_str key, scope;
-    int64_t stamp_ns; /* ignore values older than this: their source was replaced; 0 = none was */
+    int64_t stamp_ns; /* newest invalidation stamp of the key's files: older values are not used; 0 = there is none */
     int64_t start_ns;
     bool restart_retries_malformed;
 };

@@ -142,7 +142,7 @@ enum sl_code cache_write_stamp(const char *dir, const struct cache_file *files, 
         if (!stamp_path(dir, &files[i], path))
             return sl_fail(error, SL_MALFORMED, "cache_dir: the path is too long");
         bool ok = false;
-        /* a cleanup may remove the directory in between */
+        /* several attempts, as a cleanup may remove the new directory before the stamp is in it */
         for (int attempt = 0; !ok && attempt < ATTEMPTS; attempt++)
             ok = files_make_parents(path, 0750) && touch(path, at_ns);
         if (!ok)
@@ -150,6 +150,7 @@ enum sl_code cache_write_stamp(const char *dir, const struct cache_file *files, 
     }
     struct change_counter previous = {0};
     *generations = (struct cache_generations){0, 0};
+    /* the generation is changed last: who reads the new one finds the stamps */
     if (count &&
         (!folder_path(dir, "/generation", path) || !change_counter_bump(path, true, &previous, &generations->made)))
         return errno == EWOULDBLOCK ? sl_fail(error, SL_BUSY, "another process is invalidating files; try again")

@@ -92,6 +92,7 @@ enum sl_code cache_tmp_open(const char *cache_dir, struct sl_error *error)
         if (make_dir()) {
             char ledger[256];
             snprintf(ledger, sizeof ledger, "%s/ledger", own.dir);
+            /* one slot for each pool thread */
             journal_open(ledger, loop_pool_threads() + pool_background_threads(loop_pool_threads()));
             return SL_OK;
         }
@@ -204,7 +205,7 @@ void cache_tmp_sweep(const char *cache_dir)
         int64_t age_ns = now - (int64_t)st.st_mtim.tv_sec * CACHE_SECOND_NS;
         if (S_ISDIR(st.st_mode))
             sweep_dir(cache_dir, dirfd(dir), e->d_name, age_ns);
-        else if (age_ns > DAY_NS)
+        else if (age_ns > DAY_NS) /* a file that is in no process's directory */
             unlinkat(dirfd(dir), e->d_name, 0);
     }
     if (dir)

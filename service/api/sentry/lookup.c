@@ -1,4 +1,4 @@
-/* Sentry's look-up of JavaScript artifacts over the uploaded bundles, for other symbolication services:
+/* Sentry's API by which symbolication services find uploaded artifact bundles (archives of JavaScript files):
  *
  *     GET .../artifact-lookup/?release=1.0&url=app&dist=&debug_id=...     a list of bundles
  *     GET .../artifact-lookup/?download=artifact_bundle/<sha1>            one of them */

@@ -1,4 +1,4 @@
-/* GET /status: the state of the service with a history of two hours, as JSON. */
+/* GET /status: the state of the service and counters of the last two hours, as JSON. */
 #include <stdio.h>
 #include <sys/statvfs.h>
 #include <time.h>

@@ -1,4 +1,4 @@
-/* Headers of symbfile uploads: keys, scopes, file ids and parts. */
+/* Checks access key, scope and headers of symbfile uploads; error answers of their protocol. */
 #include "api/symbfile/symbfile.h"
 
 #include <stdio.h>
@@ -247,6 +247,7 @@ static bool take_build_id(struct sl_str text, struct upload_head *head)
     return true;
 }
 
+/* Takes a debug id; stores it in its usual form. False if it is malformed. */
 static bool take_debug_id(struct sl_str text, struct upload_head *head)
 {
     struct sl_debug_id id;

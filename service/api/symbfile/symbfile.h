@@ -1,4 +1,4 @@
-/* Upload protocol of symbfiles: shared by its files. */
+/* Shared by the files of the upload protocol of symbfiles. */
 #pragma once
 
 #include "api/impl.h"
@@ -13,7 +13,7 @@ struct upload_owner {
     bool reads_shared;              /* the shared scope, which is not among `scopes`, may be read too */
 };
 
-struct upload_head { /* head of a request that stores a part */
+struct upload_head { /* what headers and path of an upload say: it sends one part of a symbfile */
     struct symbfile_key file_key;
     enum symbfile_kind kind;
     uint64_t part, parts;

@@ -1,4 +1,4 @@
-/* Reads the text into pieces and stacks, and makes the request for native frames. */
+/* Splits the text into frames and other pieces, collects the frames in stacks, and makes the request that looks up native frames. */
 #include "api/text/work.h"
 
 #include "base/grow.h"

@@ -34,7 +34,7 @@ static void find_sent(const struct text_work *work, struct text_guessed *guessed
                                              &guessed->sent, &guessed->sent_parts);
 }
 
-/* True if a file that was sent and one that is stored have the same code id or, if one has none, the same debug id. */
+/* True if both have the same code id or, if one has none, the same debug id. */
 static bool have_same_ids(const struct object_id *a, const struct object_id *b)
 {
     if (a->code_id.size && b->code_id.size)
@@ -76,7 +76,7 @@ static void find_uploads(void *arg)
         struct uploaded_files found;
         uploaded_files_of_module(query->path, s->newest, s->end_ns, s->arena, &found);
         struct scan_other_file *others = SL_ARENA_ARRAY(s->arena, struct scan_other_file, found.count);
-        /* The newest file may be a fat one, whose name does not tell which of its ids is meant. */
+        /* With `newest` only one file is found, but a fat one counts once for each of its ids, and it is unknown which is meant. */
         query->is_undecided = !found.complete || (found.count && !others) || (s->newest && found.count > 1);
         query->others = others;
         query->other_count = others ? found.count : 0;
@@ -117,7 +117,7 @@ enum sl_code text_guess_ids(const struct job *job, struct text_work *work, struc
     struct text_guessed *guessed = SL_ARENA_ARRAY(work->native.arena, struct text_guessed, work->unknown_count);
     if (!queries || !guessed)
         return sl_fail(error, SL_BUSY, "out of memory");
-    enum sl_code code = native_read_files(&work->native, error);
+    enum sl_code code = native_read_files(&work->native, error); /* the files of the request, for find_sent */
     if (code != SL_OK)
         return code;
     /* only modules with frames are looked up: the others need no id */

@@ -80,6 +80,7 @@ static void put_title(const struct text_work *work, struct sl_str title, bool is
     sl_buf_free(&line);
 }
 
+/* Writes an element of the member "stacks". `line`: number of the line of its first frame. */
 static void put_stack(const struct text_work *work, uint32_t index, uint64_t line, struct sl_json_writer *w)
 {
     const struct text_stack *stack = &work->stacks[index];

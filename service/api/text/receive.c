@@ -115,7 +115,7 @@ bool text_receive(struct http_exchange *x, struct job *job, void *arg)
         http_reply_error(x, 503, error.message);
         return false;
     }
-    memory_resize(&x->memory, r.bytes.size + job->arena.used);
+    memory_resize(&x->memory, r.bytes.size + job->arena.used); /* from the estimate (body_weight) to what is used */
     if (r.good)
         return true;
     if (r.failure.status == 503)

@@ -123,7 +123,7 @@ bool text_fill_js(const struct text_work *work, void *request)
     const struct text_stack *stack;
     struct sl_str only = only_script(work);
     r->is_of_text = true;
-    r->skips_answer = work->wants_text;
+    r->skips_answer = work->wants_text; /* a text is made from the frames of the result, without the API's JSON */
     r->trace_count = 0;
     r->frame_count = work->js_frames;
     r->raw = SL_ARENA_ARRAY(r->arena, struct js_trace, count_stacks(work, SL_TEXT_SCRIPT) + 1);

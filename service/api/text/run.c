@@ -37,7 +37,7 @@ static bool read_part(struct job *part, const struct text_work *work, struct sl_
     const struct local_request *local = work->local ? work->local->files : NULL;
     struct request_files *files = (struct request_files *)((char *)part->request + part->kind->files);
     *files = work->files;
-    files->sent = true; /* requests without files may leave out their sources too */
+    files->sent = true; /* as in a form: then the request need not name sources */
     if (!local)
         return part->kind->read(part, part->request, json, failure);
     struct local_request *copy = SL_ARENA_NEW(&part->arena, struct local_request);

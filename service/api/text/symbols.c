@@ -41,7 +41,7 @@ static struct sl_str last_part(struct sl_str name)
     return name;
 }
 
-/* True if the name is `wanted`, or `wanted` with parameters. */
+/* True if the name is `wanted`, or `wanted` followed by parameters in brackets. */
 static bool is_name(struct sl_str name, struct sl_str wanted)
 {
     return sl_str_starts(name, wanted) && (name.size == wanted.size || name.data[wanted.size] == '(');
@@ -169,8 +169,8 @@ enum sl_code text_locate(struct job *job, void *arg, struct sl_error *error)
 {
     struct text_work *work = arg;
     struct sl_arena *arena = work->native.arena;
-    size_t *first =
-        SL_ARENA_ARRAY(arena, size_t, work->native.module_count + 1); /* per module: index of an item, plus 1 */
+    /* by module: the begin of its list of frames, 1 + index of the first item (symbol_search.next); 0: none */
+    size_t *first = SL_ARENA_ARRAY(arena, size_t, work->native.module_count + 1);
     struct symbol_search s = {.work = work,
                               .named = SL_ARENA_ARRAY(arena, struct sl_symcache_named, work->item_count + 1),
                               .next = SL_ARENA_ARRAY(arena, size_t, work->item_count + 1)};

@@ -17,8 +17,8 @@
 #include "api/native/native.h"
 #include "base/json_write.h"
 
-/* For a module of which the text has only the name: which file of that name to use. The only one (NONE if there are several), the newest,
- * or none. Value of `guess` in the query. */
+/* Parameter `guess` of the query. For a module of which the text has only the name, it says which file of that name gives the module's id:
+ * GUESS_UNIQUE: one that is not ambiguous; GUESS_NEWEST: of ambiguous ones the newest; GUESS_NONE: none. */
 enum text_guess { GUESS_UNIQUE, GUESS_NEWEST, GUESS_NONE };
 
 enum text_part { /* part of a form; text, release and dist are plain texts, all others are JSON */
@@ -56,8 +56,8 @@ struct text_unknown {     /* a module of which the text has only the path or nam
 };
 
 struct text_work {
-    struct native_request native;    /* comes first: native_run and others use a pointer to this struct as one to it */
-    struct sl_str parts[TEXT_PARTS]; /* data NULL: not sent */
+    struct native_request native;    /* comes first: native_run and others take a pointer to text_work as one to this */
+    struct sl_str parts[TEXT_PARTS]; /* of the form, or only the text; data NULL: not sent */
     struct request_files files;
     bool wants_text; /* the answer is the text; else JSON */
     enum text_guess guess;
@@ -79,7 +79,7 @@ struct text_work {
     const struct local_text *local; /* NULL: an HTTP request */
 };
 
-/* receive.c: true if the client wants JSON rather than text: its Accept header names JSON and no text before it. */
+/* receive.c: true if the client wants JSON rather than text: its Accept header names application/json, and text/plain not before that. */
 bool text_wants_json(const struct http_exchange *x);
 
 /* receive.c: job_kind.receive. Receives the body and fills in `work`. False: the answer is set, or the client is gone. */

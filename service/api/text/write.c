@@ -1,4 +1,4 @@
-/* Writes the text with names. */
+/* Writes the text of the request again, with the names that were found for its frames. */
 #include "api/text/work.h"
 
 #include <stdlib.h>

@@ -153,7 +153,7 @@ static bool check_sizes(struct archive *archive)
     return unpacked <= archive->config->max_unpacked_size || archive_fail(archive, 413, "Upload is too large");
 }
 
-/* Selects the members to store; the others are listed as ignored, except directories. False: `failure` is set. */
+/* Lists the entries of the archive to store as its members, and all others, except directories, as ignored. False: `failure` is set. */
 static bool archive_select(struct archive *archive)
 {
     struct sl_map seen = {0};

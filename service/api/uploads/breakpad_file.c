@@ -174,7 +174,7 @@ enum sl_code uploads_store_breakpad_file(const struct config *config, struct sl_
 {
     struct packing packing = {.file = file, .tmp = {.fd = -1}};
     struct sl_mapping mapping = {{NULL, 0}, 0};
-    /* sizes and offsets in an archive have 32 bits; HEAD_READ is for its headers */
+    /* sizes and offsets in an archive have 32 bits; its headers take less than HEAD_READ bytes */
     if (file.size > UINT32_MAX - HEAD_READ)
         return sl_fail(error, SL_MALFORMED, "the Breakpad file is larger than 4 GiB");
     enum sl_code code =

@@ -36,7 +36,8 @@ struct url_head { /* response to a HEAD request */
     const char *location; /* NULL: none, or no_memory */
 };
 
-/* Called for each field of a response to HEAD: keeps the target of a redirect and the size. A size that overflows counts as not stated. */
+/* fetch_request.field, called for each header field of a response: stores Location and Content-Length. A length of 19 or more digits, which
+ * might overflow, counts as absent. */
 static void head_field(void *arg, struct sl_str name, struct sl_str value)
 {
     struct url_head *head = arg;
@@ -96,8 +97,8 @@ static bool head_with_retries(struct url_head *head, const char *url)
     return code == SL_OK || head->status || archive_fail(head->archive, 500, "ConnectionError trying to open %s", url);
 }
 
-/* Resolves a Location header against `url` (RFC 3986, section 5.2). An absolute one is returned as it is, and so is one that
- * cannot be resolved, which check_url refuses. NULL when out of memory. */
+/* Resolves a Location header against `url` (RFC 3986, section 5.2). One that is absolute, or cannot be resolved, is returned as it is;
+ * check_url refuses the latter. NULL when out of memory. */
 static const char *url_resolve(struct archive *archive, const char *url, const char *location)
 {
     CURLU *parser = curl_url();
@@ -152,7 +153,7 @@ static bool find_size(struct uploads_url *u, const char *first, const char **las
     return head.size <= archive->config->max_upload_size || archive_fail(archive, 413, "Upload is too large");
 }
 
-/* Called for redirects of the download itself: allows those to a URL from which an archive may be downloaded. */
+/* fetch_request.may_follow, for redirects of the download itself: true if archives may be downloaded from the URL. */
 static bool may_redirect(void *arg, const char *url)
 {
     struct uploads_url *u = arg;

@@ -1,4 +1,4 @@
-/* GET /<debug file>/<debug id>/<file> and the same below /try/; GET /api/syminfo/<file>/<id>. */
+/* GET /<debug file>/<debug id>/<file> and, for symbols of try builds, /try/<debug file>/<debug id>/<file>; GET /api/syminfo/<file>/<id>. */
 #include "api/uploads/uploads.h"
 
 #include <errno.h>

@@ -163,7 +163,7 @@ static void upload_read_entries(void *arg)
     archive_read_directory(reading->archive, reading->entries);
 }
 
-/* Reads the directory of the archive; sets `failure` if it is refused. */
+/* Reads the ZIP directory of the archive and selects the members to store. `failure` is set if the archive is refused or cannot be read. */
 static void upload_read_directory(struct upload *u)
 {
     struct directory_reading reading = {.archive = &u->archive};
@@ -314,7 +314,7 @@ static void write_upload(struct sl_json_writer *w, const struct upload *u, uint6
         uploads_write_user(w, u->token);
     else
         sl_json_put_str(w, u->token->email);
-    sl_json_put_key(w, "skipped_keys"); /* names as in the archive: clients remove them from the list they sent */
+    sl_json_put_key(w, "skipped_keys"); /* names as in the archive, by which clients know their files */
     sl_json_begin_array(w);
     for (size_t i = 0; i < u->archive.count; i++)
         if (u->archive.members[i].skipped)
