@@ -128,7 +128,7 @@ static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_re
         shared_fill_first(state->kind, flight->key, outcome->item, finding); /* from the bucket to the Redis */
     if (outcome->code == value->code)
         return true;
-    /* compute_publish has changed the code: the kind has refused the contents */
+    /* compute_publish has changed the code: the contents could not be loaded */
     char digits[CACHE_KEY_DIGITS + 1];
     cache_key_digits(flight->key, digits);
     log_warn("shared", "an entry of the shared cache is damaged; making it again", LOG_STR("cache", state->kind->name),

@@ -102,7 +102,7 @@ static enum sl_code write_stamps(struct stamp_write *s, struct sl_error *error)
             code = sl_fail(error, SL_CANCELLED, "cancelled");
     }
     cache_invalidation_end(s->generations.previous, s->generations.made);
-    atomic_fetch_add(stamp_counter, 1);
+    atomic_fetch_add(stamp_counter, 1); /* other processes of this service read the generation at once */
     busy = false;
     fiber_wake_one(&turn);
     return code;

@@ -66,7 +66,7 @@ enum sl_code cache_check_shared(const struct config *config, const char **key, s
     struct sl_arena arena = {0};
     struct fiber_group group;
     struct shared_backend *bucket;
-    fiber_group_init(&group, NULL);
+    fiber_group_init(&group, NULL); /* stays empty, as nothing is requested */
     enum sl_code code = open_bucket(config, &arena, &group, &bucket, key, error);
     if (code == SL_OK && wants_redis(config))
         code = shared_check_redis(config, key, error);

@@ -162,14 +162,14 @@ static enum sl_code check_ticket(struct http_exchange *x, struct sl_str key, str
         sl_fail(error, code, "there is no such upload");
     if (code == SL_OK) {
         uint64_t ends_s = 0;
-        struct sl_str kept = sl_buf_view(&text), secret = http_query(x, "t");
-        const char *blank = kept.size ? memchr(kept.data, ' ', kept.size) : NULL;
-        size_t hash = blank ? (size_t)(blank - kept.data) : 0;
-        bool good = blank && sl_parse_u64((struct sl_str){blank + 1, kept.size - hash - 1}, &ends_s);
-        struct sl_str again = make_ticket(&x->arena, secret, (int64_t)ends_s);
-        if (!again.data)
+        struct sl_str stored = sl_buf_view(&text), secret = http_query(x, "t");
+        const char *blank = stored.size ? memchr(stored.data, ' ', stored.size) : NULL;
+        size_t hash_size = blank ? (size_t)(blank - stored.data) : 0;
+        bool good = blank && sl_parse_u64((struct sl_str){blank + 1, stored.size - hash_size - 1}, &ends_s);
+        struct sl_str made = make_ticket(&x->arena, secret, (int64_t)ends_s);
+        if (!made.data)
             code = sl_fail(error, SL_BUSY, "out of memory");
-        else if (!good || again.size != kept.size || CRYPTO_memcmp(again.data, kept.data, kept.size) != 0)
+        else if (!good || made.size != stored.size || CRYPTO_memcmp(made.data, stored.data, stored.size) != 0)
             code = sl_fail(error, SL_PERMISSION_DENIED,
                            "the secret in the URL (parameter t) is not that of this upload: use the "
                            "uploadUrl that uploads:create returned");

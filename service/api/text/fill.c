@@ -70,7 +70,8 @@ static void note_plain_line(struct text_filling *f, struct sl_str line)
 }
 
 /* Returns the title of a stack, from the lines between `begin` and its first frame at `end`: the last line that says what happened
- * (is_headline), or else the last line that is not empty. Empty if there is none. */
+ * (is_headline), or else the last one. Empty lines and lines that may stand among frames (is_inside) do not count. Empty if there is
+ * none. */
 static struct sl_str find_title(const char *begin, const char *end)
 {
     struct sl_str rest = {begin, begin ? (size_t)(end - begin) : 0}, line, title = {NULL, 0};

@@ -20,7 +20,7 @@ struct text_guessed {
     const struct text_unknown *unknown;
     struct object_id sent;   /* ids of the best file that came with the request; valid if `is_sent` */
     struct object_id stored; /* ids of the best scanned or uploaded file */
-    bool is_sent;            /* set if one id matches best, or the newest is wanted */
+    bool is_sent;            /* `sent` is set: one id matches best, or the newest is wanted */
     size_t sent_parts;       /* how many last components of its path are those of the path in the text */
 };
 

@@ -48,17 +48,17 @@ static struct sl_js_stack_frame inlined_frame(const struct sl_js_stack_frame *te
 static bool put_frame(struct sl_js_stack_frame frame, const struct js_text_frame *result, const struct js_frame *sent,
                       struct sl_arena *scratch, struct sl_buf *out)
 {
-    const struct js_frame *now = &result->frame;
+    const struct js_frame *mapped = &result->frame;
     bool has_name = frame.function.size || result->knows_function;
-    bool has_path = frame.url.size || now->abs_path.data != sent->abs_path.data;
+    bool has_path = frame.url.size || mapped->abs_path.data != sent->abs_path.data;
     /* if the frame names no script, there is no URL to which the source's path could be relative: write that path alone */
-    struct sl_str path = frame.url.size ? without_slash(frame.url, now->abs_path) : now->filename;
-    if (has_name && !(frame.function = escaped(&frame, now->function, scratch)).data)
+    struct sl_str path = frame.url.size ? without_slash(frame.url, mapped->abs_path) : mapped->filename;
+    if (has_name && !(frame.function = escaped(&frame, mapped->function, scratch)).data)
         return false;
     if (has_path && !(frame.url = escaped(&frame, path, scratch)).data)
         return false;
-    frame.line = (uint32_t)now->line.value;
-    frame.column = (uint32_t)now->column.value;
+    frame.line = (uint32_t)mapped->line.value;
+    frame.column = (uint32_t)mapped->column.value;
     sl_js_stack_write(&frame, out);
     return true;
 }
@@ -66,15 +66,16 @@ static bool put_frame(struct sl_js_stack_frame frame, const struct js_text_frame
 bool text_put_script(const struct text_work *work, const struct text_item *item, struct sl_arena *scratch,
                      struct sl_buf *out)
 {
-    const struct js_frame *now = text_js_result(work, item);
-    if (!now) {
+    const struct js_frame *mapped = text_js_result(work, item);
+    if (!mapped) {
         sl_buf_str(out, item->piece.text);
         return true;
     }
     const struct js_request *r = work->js.request;
     const struct js_frame *sent = r->raw[work->stacks[item->stack].trace].frames[item->frame].frame;
     /* the function at the position, then the functions into which it was inlined, one after the other */
-    for (const struct js_text_frame *result = js_text_frame(r, now); result; result = js_text_frame(r, result->call)) {
+    for (const struct js_text_frame *result = js_text_frame(r, mapped); result;
+         result = js_text_frame(r, result->call)) {
         struct sl_js_stack_frame frame = result->call ? inlined_frame(&item->piece.js) : item->piece.js;
         sl_arena_reset(scratch);
         if (!result->is_left_out && !put_frame(frame, result, sent, scratch, out))

@@ -102,7 +102,7 @@ static bool archive_wants(struct archive *archive, const struct sl_zip_entry *en
                             "Unrecognized file pattern. Should only be <module>/<hex>/<file> or <name>-symbols.txt and "
                             "nothing else. (First unrecognized pattern was %s)",
                             quoted(archive, name));
-    if (is_list_of_symbols(name))
+    if (is_list_of_symbols(name)) /* one whose name has the form of a key */
         return false;
     if (entry->is_link)
         return archive_fail(archive, 400, "Archive member %s is a symbolic link", quoted(archive, name));

@@ -175,7 +175,7 @@ static bool try_part(struct download_target *w, enum store_part part)
 {
     struct http_exchange *x = w->x;
     struct sl_str name = uploads_name(&x->arena, w->scope, store_prefixes[part], w->key);
-    /* a file of a scope is private: no redirect to a public URL, which has no file of it */
+    /* files of a scope are private, so they are not at the public URL: they are sent instead of a redirect */
     bool direct = w->config->serve == STORE_DIRECT || (*w->scope && w->config->public_url);
     const char *url = direct || !name.data ? NULL : store_url(name, &x->arena);
     struct download_file *file = SL_ARENA_NEW(&x->arena, struct download_file);
