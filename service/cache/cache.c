@@ -261,8 +261,8 @@ bool cache_peek(const struct cache_kind *kind, const struct cache_key *key, enum
     return true;
 }
 
-/* True for a cached miss (an error but malformed) older than `caches.upgrade_fallback_after`, which a renewal computes again. Not for
- * SL_INTERNAL, which says nothing about the key and is cached for 30 s only. */
+/* True for a cached miss (an error other than SL_MALFORMED) older than `caches.upgrade_fallback_after`, which cache_renew computes again.
+ * Not for SL_INTERNAL, which says nothing about the key and is cached for 30 s only. */
 static bool is_old_miss(const struct cache_memory_entry *entry)
 {
     return entry->error && cache_get_class(entry->error->code) == CACHE_NEGATIVE && entry->error->code != SL_INTERNAL &&
@@ -425,7 +425,7 @@ const char *cache_dir_of_process(void)
 }
 
 /* ---- renewing misses ---- */
-/* True if the running fiber computes an entry for a renewal: then old misses that it looks up are computed again, too. */
+/* True if the running fiber computes a miss again (flight.renews): then old misses that it looks up are computed again, too. */
 static bool is_renewing(void)
 {
     for (const struct renewing *at = SL_LIST_FIRST(&engine.renewing, struct renewing, link); at;
@@ -435,7 +435,7 @@ static bool is_renewing(void)
     return false;
 }
 
-/* True if memory has a miss for the key that is so old that a renewal computes it again. */
+/* True if memory has a miss for the key that is old enough to be computed again (is_old_miss). */
 static bool has_old_miss(struct kind_state *state, struct sl_str key)
 {
     const struct cache_memory_entry *entry = cache_find(state, key);

@@ -230,7 +230,8 @@ enum sl_code cache_invalidate(const struct cache_file *files, size_t count, stru
 /* From now on this process and those it forks notice each other's invalidations at once. False: out of memory; they notice them within a
  * second. */
 bool cache_share_change_counter(void);
-/* True if the directory has an invalidation that names the key and is not older than `created_s`. */
+/* True if a file that the key names was invalidated in the second `created_s` (since the epoch) or later, or if that cannot be found
+ * out. */
 bool cache_was_invalidated(struct sl_str key, int64_t created_s) SL_SUSPENDS;
 
 /* ---- quarantine: any thread ----

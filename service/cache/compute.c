@@ -45,8 +45,8 @@ bool compute_publishable(enum sl_code code, const struct sl_error *error, bool i
            !((code == SL_DOWNLOAD_ERROR || code == SL_UNSUPPORTED) && error->duration_ns);
 }
 
-/* False for a miss that the next look-up would ignore, as misses of the kind have no lifetime. A renewal's miss is always written, to
- * replace the older one on disk. */
+/* False for a miss that the next look-up would ignore, as misses of the kind have no lifetime. If an old miss was computed again
+ * (`renews`), the new one is always written, to replace it on disk. */
 static bool is_worth_writing(const struct flight *flight, enum sl_code code)
 {
     const struct cache_lifetimes *lifetimes = &flight->state->lifetimes;
@@ -222,8 +222,8 @@ static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh
     const struct cache_kind *kind = flight->state->kind;
     bool shareable = shared_active() && (!kind->shareable || kind->shareable(flight->context));
     struct shared_result_value finding = {.stale = false};
-    /* A renewal computes in any case, as the shared layer may have the same old miss. The refresh of an incomplete entry asks the
-     * shared layer, all of whose contents are complete. */
+    /* If an old miss is computed again (`renews`), the shared layer is not asked, as it may have the same miss. The refresh of an
+     * incomplete entry asks the shared layer, all of whose contents are complete. */
     if (shareable && (!flight->renews || is_refresh) && from_shared(flight, tmp, is_refresh, &finding, outcome))
         return;
     *outcome = (struct compute_result){.layer = "computed", .generation = outcome->generation};

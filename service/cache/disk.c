@@ -252,7 +252,8 @@ static bool is_older_than_stamp(const struct cache_facts *facts, int64_t stamp_n
                            : facts->created_ns / CACHE_SECOND_NS <= stamp_ns / CACHE_SECOND_NS;
 }
 
-/* Removes an entry that a stamp has invalidated, unless the file at its path is another one by now, which another process has published. */
+/* Removes an entry that an invalidation stamp has invalidated, unless the file at its path is another one by now, which another process has
+ * published. */
 static void remove_replaced(struct cache_disk_lookup *l, const char *path, const struct stat *st)
 {
     struct stat now;

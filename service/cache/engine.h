@@ -46,13 +46,15 @@ struct flight {
     bool renews;           /* cached misses that are old count as absent, in it and in its computation's look-ups */
     atomic_bool abandoned; /* nobody waits for it: its pool jobs end early */
     bool outdated;         /* its sources were replaced since it began: the result is only for its waiters */
-    /* A renewal in the background takes 1 from this count, kind_state.lazy, and adds it again at its end. NULL = it took none. */
+    /* If cache_renew has started the flight: the count of computations that may run in the background, from which it has taken 1,
+     * which is added again at the flight's end. Else NULL. */
     unsigned *renewal;
     struct cache_lookup base;     /* look-up of the base */
     struct cache_item *base_item; /* a reference to the base's contents, which keeps them in memory for `compute` */
     int64_t begun_ns;             /* when it began */
-    int64_t stamp_ns, generation; /* found on disk: newest stamp of the key's files, and of any file (stamp.c) */
-    enum sl_code code;            /* the result */
+    /* found on disk: times of the newest invalidation stamp of the key's files, and of any file (stamp.c) */
+    int64_t stamp_ns, generation;
+    enum sl_code code; /* the result */
     struct cache_item *item;
     struct sl_error error;
     struct refresh *refresh; /* set when its look-ups are answered and it goes on as a refresh */
@@ -67,11 +69,11 @@ struct compute_result {
     struct sl_error error;
     const char *layer;  /* "shared" or "computed", for metrics */
     int64_t created_s;  /* of a result of the shared layer; 0 = now */
-    int64_t generation; /* when the last stamp of any file was written, as seen before the result */
+    int64_t generation; /* when the last invalidation stamp of any file was written, as seen before the result */
     uint64_t keep_ns;   /* lifetime in memory */
 };
 
-/* A fiber that computes with flight.renews: the look-ups that it makes renew old misses too. */
+/* A fiber that computes a flight with `renews`: old misses that it looks up are computed again too. */
 struct renewing {
     struct sl_link link;
     struct fiber *fiber;
@@ -105,9 +107,9 @@ struct cache_engine {
     const struct config *config;
     /* A generation is the time at which the last invalidation stamp of any file was written (stamp.c). */
     int64_t generation;         /* as last read from the directory */
-    int64_t remote_generation;  /* last one made by another process: entries stored before it must be checked on disk */
-    bool stamping;              /* this process is writing stamps */
-    int64_t pending_generation; /* last one that was read while it did */
+    int64_t remote_generation;  /* last generation of another process: older entries must be checked on disk */
+    bool stamping;              /* this process is writing invalidation stamps */
+    int64_t pending_generation; /* last generation that was read while `stamping` is true */
     struct cache_watch watch;   /* when to read the generation again */
 };
 extern struct cache_engine cache_engine;
@@ -129,7 +131,7 @@ bool engine_should_retry(struct sl_str key, enum sl_code code, int64_t created_n
 void engine_note_generation(int64_t generation);
 /* Drops some entries with mapped files from memory; call it when memory or maps are exhausted. */
 void engine_unmap_some(void);
-/* Returns the time before which a cached miss must have been made so that a renewal computes it again. */
+/* Returns the time before which a cached miss must have been made to count as old, so that cache_renew computes it again. */
 int64_t engine_renew_before_ns(void);
 /* Logs a failed access to the cache directory, with errno `number`, at most once a minute; nothing if `number` is 0. */
 void engine_log_io(const char *what, int number);

@@ -90,7 +90,8 @@ static void answer(struct flight *flight, struct cache_lookup *look)
 }
 
 /* Stores the result in memory, removes the flight from the table, and answers its look-ups. Nothing suspends in between, so that no second
- * flight of the key can start. A renewal's error that says nothing lasting about the key does not replace the old answer in memory. */
+ * flight of the key can start. If an old miss was computed again (`renews`), an error that says nothing lasting about the key does not
+ * replace the miss in memory. */
 void flight_finish(struct flight *flight, int64_t created_ns, int64_t generation, uint64_t keep_ns)
 {
     struct kind_state *state = flight->state;

@@ -50,31 +50,32 @@ void cache_hash_path(const uint8_t hash[CACHE_HASH_BYTES], unsigned version, boo
 /* True for the global scope: "global" or an empty text. */
 bool cache_scope_global(struct sl_str scope);
 
-/* ---- stamp.c: any thread; times are nanoseconds since the epoch, 0 = never ---- A stamp is an empty file whose mtime says when a source
- * file, or a whole source, was replaced: entries made from it before are invalid. */
+/* ---- stamp.c: any thread; times are nanoseconds since the epoch, 0 = never ----
+ * An invalidation stamp is an empty file whose mtime says when a source file, or a whole source, was replaced: entries that were made
+ * from it before are invalid. */
 
 /* Takes the next source file that a key names from the front of `rest`, the key or what is left of it; false if there is none. */
 bool cache_key_next(struct sl_str *rest, struct cache_file *file);
 bool cache_key_names_file(struct sl_str key, const struct cache_file *file); /* true if the key names this file */
-/* Returns when the last stamp of any file was written: changes with every new stamp. 0 if `dir` is NULL. */
+/* Returns when the last invalidation stamp of any file was written: changes with every new stamp. 0 if `dir` is NULL. */
 int64_t cache_generation(const char *dir);
-/* Returns the time of the newest stamp of the files that the key names. */
+/* Returns the time of the newest invalidation stamp of the files that the key names. */
 int64_t cache_newest_stamp(const char *dir, struct sl_str key);
 /* When to read the generation (cache_generation) again: after a second, or at once when a process of this service has written stamps. */
 struct cache_watch {
     uint64_t due_ms;
-    unsigned counter_seen; /* of the stamps that this service has written */
+    unsigned counter_seen; /* of the invalidation stamps that this service has written */
 };
 /* invalidate.c: true if the generation should be read now; then it is due again after a second. */
 bool cache_watch_is_due(struct cache_watch *watch, uint64_t now_ms);
-struct cache_generations {  /* cache_generation before and after stamps were written */
+struct cache_generations {  /* cache_generation before and after invalidation stamps were written */
     int64_t previous, made; /* 0 = none */
 };
-/* Writes a stamp with the time `at_ns` for each file; stamps that are newer stay. SL_BUSY while another process writes stamps: retry.
- * SL_MALFORMED, SL_INTERNAL: a stamp could not be written. */
+/* Writes an invalidation stamp with the time `at_ns` for each file; stamps that are newer stay. SL_BUSY while another process writes
+ * stamps: retry. SL_MALFORMED, SL_INTERNAL: a stamp could not be written. */
 enum sl_code cache_write_stamp(const char *dir, const struct cache_file *files, size_t count, int64_t at_ns,
                                struct cache_generations *generations, struct sl_error *error);
-/* Removes the stamps that are older than `before_ns`. */
+/* Removes the invalidation stamps that are older than `before_ns`. */
 void cache_sweep_stamps(const char *dir, int64_t before_ns);
 
 /* ---- meta.c: side files, `<entry>.metadata` ---- */
@@ -204,12 +205,12 @@ struct cache_disk_publish {
     enum sl_code code;     /* SL_OK: contents */
     int64_t created_s;     /* 0 = now */
     bool incomplete;       /* contents made without some input */
-    int64_t begun_ns;      /* when its computation began: after a later stamp only those who wait for it may use it */
+    int64_t begun_ns;      /* when its computation began; see `outdated` */
     struct sl_error error; /* in: the error of the result; out: why `code` became SL_INTERNAL or SL_BUSY */
 
     struct cache_item *item; /* one reference, when `code` is SL_OK */
     bool published;
-    bool outdated; /* there is a stamp later than begun_ns: the result is neither published nor cached */
+    bool outdated; /* an invalidation stamp is later than begun_ns: the result is neither published nor cached */
     int64_t generation;
     uint64_t outdated_files, outdated_bytes; /* entries of previous versions that were removed */
     int io_errno;
@@ -269,14 +270,14 @@ typedef void cache_dropped_fn(void *arg, const struct cache_kind *kind, struct s
 /* Drops the entries of the files from memory, and marks their running computations as outdated; calls `tell` for each key. */
 void cache_drop_files(const struct cache_file *files, size_t count, cache_dropped_fn *tell, void *arg);
 const char *cache_dir_of_process(void); /* NULL = no disk layer */
-/* Call before and after this process writes stamps (one fiber at a time), with the values of cache_generation before and after: so the
- * engine knows that these stamps are its own, and need not check all entries in memory. */
+/* Call before and after this process writes invalidation stamps (one fiber at a time), with the values of cache_generation before and
+ * after: so the engine knows that these stamps are its own, and need not check all entries in memory. */
 void cache_invalidation_begin(void);
 void cache_invalidation_end(int64_t previous, int64_t made);
 
 /* ---- invalidate.c ---- */
-/* Invalidates the entries of files that changed at that time, as another machine reports: writes stamps and drops the entries from
- * memory. */
+/* Invalidates the entries of files that changed at that time, as another machine reports: writes invalidation stamps and drops the entries
+ * from memory. */
 void cache_invalidate_remote(const struct cache_file *files, size_t count, int64_t at_ns) SL_SUSPENDS;
 
 /* ---- space.c: loop thread ---- */

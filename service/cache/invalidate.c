@@ -10,12 +10,12 @@
 #include "core/pool.h"
 
 /* ---- the processes of one service ---- */
-/* How often a process looks for stamps of other services, which stamp_counter does not count. */
+/* How often a process looks for invalidation stamps of other services, which stamp_counter does not count. */
 enum { GENERATION_MS = 1000 };
 
 static atomic_uint local_counter;
-/* Incremented when a process of this service has written stamps; in memory that these processes share (cache_share_change_counter), or
- * local. */
+/* Incremented when a process of this service has written invalidation stamps; in memory that these processes share
+ * (cache_share_change_counter), or local. */
 static atomic_uint *stamp_counter = &local_counter;
 
 bool cache_share_change_counter(void)
@@ -27,8 +27,8 @@ bool cache_share_change_counter(void)
     return true;
 }
 
-/* True if the generation of the stamps should be read again: GENERATION_MS after it was due last, or at once when a process of this service
- * has written stamps. */
+/* True if the generation of the invalidation stamps should be read again: GENERATION_MS after it was due last, or at once when a process of
+ * this service has written stamps. */
 bool cache_watch_is_due(struct cache_watch *watch, uint64_t now_ms)
 {
     unsigned counter_seen = atomic_load(stamp_counter);
@@ -45,15 +45,15 @@ struct stamp_comparison { /* pool work */
     int64_t stamp_ns;
 };
 
-/* Pool work: reads the time of the newest stamp of the files that the key names. */
+/* Pool work: reads the time of the newest invalidation stamp of the files that the key names. */
 static void invalidate_compare(void *arg)
 {
     struct stamp_comparison *c = arg;
     c->stamp_ns = cache_newest_stamp(c->dir, c->key);
 }
 
-/* In doubt returns true, so that no entry is used that may be outdated: if the stamp was made in the second `created_s`, as either may be
- * older, and if the stamps cannot be read. */
+/* In doubt returns true, so that no entry is used that may be outdated: if the invalidation stamp was made in the second `created_s`, as
+ * either may be older, and if the stamps cannot be read. */
 bool cache_was_invalidated(struct sl_str key, int64_t created_s)
 {
     struct stamp_comparison c = {.dir = cache_dir_of_process(), .key = key};
@@ -72,7 +72,7 @@ struct stamp_write { /* pool work */
     struct cache_generations generations;
 };
 
-/* Attempts to take the lock for writing stamps, which other processes hold for some microseconds. */
+/* Attempts to take the lock for writing invalidation stamps, which other processes hold for some microseconds. */
 enum { ATTEMPTS = 1000, ATTEMPT_EVERY_MS = 2 };
 
 /* Pool work: writes the stamps. SL_BUSY while another process has the lock for writing stamps. */
@@ -82,8 +82,8 @@ static enum sl_code stamp(void *arg, struct sl_error *error)
     return cache_write_stamp(s->dir, s->files, s->count, s->at_ns, &s->generations, error);
 }
 
-/* Writes the stamps; does nothing without a cache directory. One fiber does so at a time, the others wait. Waits for the lock that other
- * processes may hold: tries to take it ATTEMPTS times, then SL_BUSY. SL_CANCELLED. */
+/* Writes the invalidation stamps; does nothing without a cache directory. One fiber does so at a time, the others wait. Waits for the lock
+ * that other processes may hold: tries to take it ATTEMPTS times, then SL_BUSY. SL_CANCELLED. */
 static enum sl_code write_stamps(struct stamp_write *s, struct sl_error *error)
 {
     static struct fiber_wait_list turn;
@@ -127,7 +127,7 @@ static void add_name(void *arg, const struct cache_kind *kind, struct sl_str key
         size_t capacity = names->capacity ? names->capacity * 2 : 16;
         struct shared_invalidation *items = realloc(names->items, capacity * sizeof *items);
         if (!items)
-            return; /* the entry stays in the shared layer, but is not used, as it is older than its stamp */
+            return; /* the entry stays in the shared layer, but is not used: it is older than its stamp */
         names->items = items;
         names->capacity = capacity;
     }
@@ -141,7 +141,8 @@ enum sl_code cache_invalidate(const struct cache_file *files, size_t count, stru
     struct invalidated_names names = {0};
     struct stamp_write s = {.dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = cache_now_ns()};
     enum sl_code code = write_stamps(&s, error);
-    /* after the stamps were written: a computation that begins from now on is newer than they are, and reads the changed file */
+    /* after the invalidation stamps were written: a computation that begins from now on is newer than they are, and reads the changed
+     * file */
     cache_drop_files(files, count, add_name, &names);
     for (size_t i = 0; i < names.count; i++)
         shared_delete(names.items[i].kind, &names.items[i].name);

@@ -35,7 +35,7 @@ static enum sl_code open_bucket(const struct config *config, struct sl_arena *ar
 {
     const struct config_shared *shared = &config->shared;
     *bucket = NULL;
-    *key = "shared_cache"; /* object_store_open replaces it by the key at fault */
+    *key = "shared_cache"; /* for errors of a bucket; the other branches set it */
     if (shared->filesystem_path)
         *bucket = shared_directory(config, key, error);
     else if (bucket_is_configured(&shared->bucket))

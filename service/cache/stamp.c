@@ -59,15 +59,15 @@ bool cache_key_names_file(struct sl_str key, const struct cache_file *wanted)
 }
 
 /* ---- paths ---- */
-/* Writes the path "<dir>/invalidated<name>", in the directory of the stamps; `name` begins with a slash or is empty. False if it is too
- * long. */
+/* Writes the path "<dir>/invalidated<name>", in the directory of the invalidation stamps; `name` begins with a slash or is empty. False if
+ * it is too long. */
 static bool folder_path(const char *dir, const char *name, char out[CACHE_PATH_BYTES])
 {
     return snprintf(out, CACHE_PATH_BYTES, "%s/invalidated%s", dir, name) < CACHE_PATH_BYTES;
 }
 
-/* Writes the path of the stamp of a file, or of the stamp of its whole source if it has no location. False if the path is too long, or when
- * out of memory. */
+/* Writes the path of the invalidation stamp of a file, or of the stamp of its whole source if it has no location. False if the path is too
+ * long, or when out of memory. */
 static bool stamp_path(const char *dir, const struct cache_file *file, char out[CACHE_PATH_BYTES])
 {
     struct sl_buf text = {0};
@@ -80,7 +80,8 @@ static bool stamp_path(const char *dir, const struct cache_file *file, char out[
     if (ok) {
         cache_key_hash(sl_buf_view(&text), hash);
         cache_hash_path(hash, 0, false, relative);
-        ok = folder_path(dir, relative + 2, out); /* + 2: without the version "v0", which stamps do not have */
+        ok = folder_path(dir, relative + 2,
+                         out); /* + 2: without the version "v0", which invalidation stamps do not have */
     }
     sl_buf_free(&text);
     return ok;
@@ -93,7 +94,7 @@ int64_t cache_generation(const char *dir)
     return dir && folder_path(dir, "/generation", path) ? change_counter_read(path, false).ns : 0;
 }
 
-/* Returns the time of the stamp of a file, or of a whole source if it has no location; 0 if there is none. */
+/* Returns the time of the invalidation stamp of a file, or of a whole source if it has no location; 0 if there is none. */
 static int64_t read_stamp(const char *dir, const struct cache_file *file)
 {
     char path[CACHE_PATH_BYTES];
@@ -101,14 +102,14 @@ static int64_t read_stamp(const char *dir, const struct cache_file *file)
     return stamp_path(dir, file, path) && lstat(path, &st) == 0 ? cache_mtime_ns(&st) : 0;
 }
 
-/* Each file that the key names has two stamps: its own and that of its whole source. */
+/* Each file that the key names has two invalidation stamps: its own and that of its whole source. */
 int64_t cache_newest_stamp(const char *dir, struct sl_str key)
 {
     struct cache_file file;
     int64_t newest = 0;
     while (cache_key_next(&key, &file)) {
         int64_t one = file.location.size ? read_stamp(dir, &file) : 0;
-        file.location.size = 0; /* the stamp of the source */
+        file.location.size = 0; /* the invalidation stamp of the source */
         int64_t all = read_stamp(dir, &file);
         newest = one > newest ? one : newest;
         newest = all > newest ? all : newest;
@@ -118,8 +119,9 @@ int64_t cache_newest_stamp(const char *dir, struct sl_str key)
 
 /* ---- writing ---- */
 
-/* Creates the stamp if it is missing, and sets its mtime to `ns`, unless it is newer. The mtime that the kernel sets is not used, as it has
- * a resolution of some milliseconds: results are compared with the stamp to the nanosecond. False, with errno, on failure. */
+/* Creates the invalidation stamp if it is missing, and sets its mtime to `ns`, unless it is newer. The mtime that the kernel sets is
+ * not used, as it has a resolution of some milliseconds: results are compared with the stamp to the nanosecond. False, with errno, on
+ * failure. */
 static bool touch(const char *path, int64_t ns)
 {
     struct timespec time = {ns / CACHE_SECOND_NS, ns % CACHE_SECOND_NS}, times[2] = {time, time};
@@ -142,7 +144,7 @@ enum sl_code cache_write_stamp(const char *dir, const struct cache_file *files, 
         if (!stamp_path(dir, &files[i], path))
             return sl_fail(error, SL_MALFORMED, "cache_dir: the path is too long");
         bool ok = false;
-        /* several attempts, as a cleanup may remove the new directory before the stamp is in it */
+        /* several attempts, as a cleanup may remove the new directory before the invalidation stamp is in it */
         for (int attempt = 0; !ok && attempt < ATTEMPTS; attempt++)
             ok = files_make_parents(path, 0750) && touch(path, at_ns);
         if (!ok)
@@ -150,7 +152,7 @@ enum sl_code cache_write_stamp(const char *dir, const struct cache_file *files, 
     }
     struct change_counter previous = {0};
     *generations = (struct cache_generations){0, 0};
-    /* the generation is changed last: who reads the new one finds the stamps */
+    /* the generation is changed last: who reads the new one finds the invalidation stamps */
     if (count &&
         (!folder_path(dir, "/generation", path) || !change_counter_bump(path, true, &previous, &generations->made)))
         return errno == EWOULDBLOCK ? sl_fail(error, SL_BUSY, "another process is invalidating files; try again")
@@ -161,8 +163,8 @@ enum sl_code cache_write_stamp(const char *dir, const struct cache_file *files, 
 }
 
 /* ---- removing ---- */
-/* dir_walk.visit: removes stamps that are older than `*arg`, a time in nanoseconds, and directories that have become empty. Not the files
- * directly in the directory of the stamps, such as `generation`. */
+/* dir_walk.visit: removes invalidation stamps that are older than `*arg`, a time in nanoseconds, and directories that have become empty.
+ * Not the files directly in the directory of the stamps, such as `generation`. */
 static bool sweep(void *arg, const struct dir_entry *entry)
 {
     int64_t before_ns = *(const int64_t *)arg;

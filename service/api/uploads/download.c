@@ -246,7 +246,8 @@ static enum sl_code find_codeinfo(struct http_exchange *x, const char *scope, bo
     if (*is_try && in_try)
         code = read_codeinfo(x, scope, STORE_TRY, file, id, info, &error);
     metric_observe_since(METRIC_TECKEN_SYMINFO, begin, NULL);
-    metric_add(METRIC_TECKEN_SYMINFO_CACHED, 1, "false", NULL, NULL); /* as Mozilla counts; nothing is cached here */
+    /* Mozilla's service counts here whether the answer was cached; this one caches none */
+    metric_add(METRIC_TECKEN_SYMINFO_CACHED, 1, "false", NULL, NULL);
     return code;
 }
 
