@@ -138,9 +138,10 @@ static bool is_of_eval(const struct sl_text_piece *piece)
     return piece->kind == SL_TEXT_SCRIPT && piece->js.of_eval;
 }
 
-/* True if the piece is stored: text that replaces markup, or a frame of a format that the request wants. Other pieces are only copied. Of a
- * command's text, frames of scripts and the JVM are copied if the command has no files for them. If the answer is text, those of the JVM
- * are copied here too: they are rewritten line by line when the text is written (local_text.trace). */
+/* True if the piece of the text is to be written in another way, and so stored: text that replaces markup, or a frame of a format that the
+ * request wants. All else is copied as it is. Of a command's text, frames of scripts and the JVM are copied if the command has no files for
+ * them. If the answer is text, those of the JVM are copied here too: they are rewritten line by line when the text is written
+ * (local_text.trace). */
 static bool is_wanted(const struct text_work *work, const struct sl_text_piece *piece)
 {
     const struct local_text *local = work->local;
@@ -150,7 +151,8 @@ static bool is_wanted(const struct text_work *work, const struct sl_text_piece *
            (piece->kind != SL_TEXT_COPY && !is_copied && (work->only == SL_TEXT_PLAIN || work->only == piece->format));
 }
 
-/* Splits a line into pieces and stores those that are not only copied (is_wanted). False when out of memory. */
+/* Splits a line into frames and the text between them, and stores what is to be written in another way (is_wanted). False when out of
+ * memory. */
 static bool read_line(struct text_filling *f, struct sl_str line)
 {
     struct sl_text_piece piece;
@@ -173,8 +175,9 @@ static bool read_line(struct text_filling *f, struct sl_str line)
     return !f->work->reader->out_of_memory;
 }
 
-/* Splits the text into pieces and stores those that are not only copied. Lines beyond MAX_LINES and frames beyond MAX_FRAMES are copied. A
- * command's text has no limits, as commands pass a long text in several parts. False when out of memory. */
+/* Reads the text, and stores the frames and other pieces that are to be written in another way. Lines beyond MAX_LINES and frames beyond
+ * MAX_FRAMES are copied as they are. A command's text has no such limits, as commands pass a long text in several parts. False when out of
+ * memory. */
 static bool read_pieces(struct text_work *work, struct sl_arena *arena)
 {
     struct text_filling f = {.work = work, .arena = arena};
@@ -234,7 +237,7 @@ static bool set_ids(struct object_id *id, struct sl_str hex, struct sl_arena *ar
 
 struct module_filling { /* the values of the maps are an index + 1, or SIZE_MAX if the key is ambiguous */
     struct text_work *work;
-    struct sl_map by_id, by_name; /* modules of the part `modules`, by code id and file name: index in native.modules */
+    struct sl_map by_id, by_name; /* modules of the form, by code id and by file name: index in native.modules */
     struct sl_map ids_by_name;    /* modules of the text that have an id, by file name: index in reader->modules */
 };
 
@@ -258,8 +261,8 @@ static size_t find_key(const struct sl_map *map, struct sl_str key)
     return index && index != SIZE_MAX ? index - 1 : SIZE_MAX;
 }
 
-/* Indexes the modules of the part `modules` by code id and by file name, and those modules of the text that have an id by file name. Two
- * modules of the text with the same name and the same id do not make the name ambiguous. False when out of memory. */
+/* Indexes the modules of the form's part `modules` by code id and by file name, and those modules of the text that have an id by file name.
+ * Two modules of the text with the same name and the same id do not make the name ambiguous. False when out of memory. */
 static bool index_modules(struct module_filling *m)
 {
     struct native_request *native = &m->work->native;
@@ -313,8 +316,8 @@ static bool add_module(struct module_filling *m, size_t index, const struct sl_t
     return good;
 }
 
-/* Sets module_of for module number `index` of the text: to the module of the part `modules` with the same code id or, without an id in the
- * text, with the same file name; if there is none, to a new module. False when out of memory. */
+/* Sets module_of for module number `index` of the text: to the module of the form's part `modules` with the same code id or, without an id
+ * in the text, with the same file name; if there is none, to a new module. False when out of memory. */
 static bool fill_module(struct module_filling *m, size_t index)
 {
     const struct sl_text_module *module = &m->work->reader->modules[index];
@@ -332,7 +335,7 @@ static bool fill_module(struct module_filling *m, size_t index)
     return true;
 }
 
-/* Tells the reader of the text at which addresses the modules of the part `modules` were loaded, so that it finds them for absolute
+/* Tells the reader of the text at which addresses the modules of the form's part `modules` were loaded, so that it finds them for absolute
  * addresses of frames. False when out of memory. */
 static bool map_sent(struct text_work *work)
 {
@@ -350,7 +353,7 @@ static bool map_sent(struct text_work *work)
     return true;
 }
 
-/* Makes the list of modules to look up: those of the part `modules`, then those of the text. False when out of memory. */
+/* Makes the list of modules to look up: those of the form's part `modules`, then those of the text. False when out of memory. */
 static bool fill_modules(struct text_work *work)
 {
     struct module_filling m = {.work = work};
@@ -369,7 +372,7 @@ static bool fill_modules(struct text_work *work)
     bool good = index_modules(&m);
     for (size_t i = 0; good && i < work->first_mapped; i++)
         good = fill_module(&m, i);
-    /* the modules that map_sent has added to the reader: one for each of the part `modules`, in the same order */
+    /* the modules that map_sent has added to the reader: one for each of the form's part `modules`, in the same order */
     for (size_t i = work->first_mapped; i < work->reader->module_count; i++)
         work->module_of[i] = (uint32_t)(i - work->first_mapped);
     sl_map_free(&m.by_id);
@@ -476,7 +479,7 @@ static bool fill_traces(struct text_work *work)
 
 enum text_module_list { LIST_NATIVE, LIST_JS, LIST_JVM, MODULE_LISTS };
 
-/* Returns the list to which an element of the part `modules` belongs, by its member "type". Any type but "sourcemap", "proguard" and
+/* Returns the list to which an element of the form's part `modules` belongs, by its member "type". Any type but "sourcemap", "proguard" and
  * "source" is one of native code; so is an element that is no object, which is refused later. */
 static enum text_module_list list_of(struct sl_json element)
 {
@@ -498,8 +501,8 @@ static enum text_module_list list_of(struct sl_json element)
     return list;
 }
 
-/* Splits the JSON array in the part `modules` into three JSON arrays: modules of native code, source maps, and mappings and sources of the
- * JVM. An array without elements stays an empty text. False if the part is not one valid array. */
+/* Splits the JSON array in the form's part `modules` into three JSON arrays: modules of native code, source maps, and mappings and sources
+ * of the JVM. An array without elements stays an empty text. False if the part is not one valid array. */
 static bool sort_modules(struct sl_str part, struct sl_arena *arena, struct sl_buf lists[MODULE_LISTS])
 {
     struct sl_json j = sl_json(part, arena, false);

@@ -37,8 +37,8 @@ static size_t count_stacks(const struct text_work *work, int kind)
     return count;
 }
 
-/* Returns the first item of the kind at or behind index `*at`, and sets `*at` to the index behind it. There must be one: items of other
- * kinds may stand between the frames of a stack, but the caller asks only as often as the stack has frames. */
+/* Returns the next frame of the kind: the first in work->items at or behind index `*at`, which is set to the index behind it. There must be
+ * one: items of other kinds may stand between the frames of a stack, but the caller asks only as often as the stack has frames. */
 static const struct text_item *next_item(const struct text_work *work, int kind, size_t *at)
 {
     while ((int)work->items[*at].piece.kind != kind)

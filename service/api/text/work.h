@@ -71,9 +71,9 @@ struct text_work {
     uint32_t *module_of; /* by index in reader->modules: index in native.modules; NATIVE_NO_MODULE: not looked up */
     struct text_unknown *unknown; /* modules in native.modules that have no ids */
     size_t unknown_count;
-    size_t sent_count;   /* modules of the part `modules`, which come first in native.modules */
-    size_t first_mapped; /* reader->modules: up to this index modules of the text, then those of the part `modules` */
-    struct sl_str js_modules, jvm_modules; /* JSON arrays: modules for scripts and the JVM of the part `modules` */
+    size_t sent_count;   /* modules of the form's part `modules`, which come first in native.modules */
+    size_t first_mapped; /* reader->modules: up to this index modules of the text, then those of the form */
+    struct sl_str js_modules, jvm_modules; /* modules of the form for scripts and for the JVM: JSON arrays */
     size_t js_frames, jvm_frames;
     struct job js, jvm; /* run within this job for frames of scripts, of the JVM; `request` NULL: not needed */
     const struct local_text *local; /* NULL: an HTTP request */
