@@ -172,6 +172,7 @@ bool cache_memory_evict_mapped(struct cache_memory *memory)
     for (struct cache_memory_entry *entry = CACHE_MEMORY_OLDEST(memory); entry; entry = LRU_NEWER(entry, lru))
         if (entry->item && entry->item->mapping.mapped) {
             lru_remove(&memory->lru, &entry->lru);
+            publish_size(memory);
             return true;
         }
     return false;
