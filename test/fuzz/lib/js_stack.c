@@ -9,6 +9,15 @@ static void must(bool good)
         __builtin_trap();
 }
 
+/* True if only blanks, or the escaped line end of a quoted line, stand before "at ". A frame behind other text has brackets; without a
+ * function it is written without them, and may then be taken for one of Firefox: "f@x    at async s:1:23". */
+static bool begins_with_at(struct sl_str before)
+{
+    while (before.size && memchr(" \t\\n", before.data[0], 4))
+        before = (struct sl_str){before.data + 1, before.size - 1};
+    return sl_str_starts(before, SL_STR("at "));
+}
+
 static void check_line(struct sl_str line)
 {
     struct sl_js_stack_frame frame, again;
@@ -18,9 +27,8 @@ static void check_line(struct sl_str line)
     must(frame.line && frame.before.size + frame.url.size + frame.behind.size < line.size);
     sl_js_stack_write(&frame, &out);
     must(sl_js_stack_frame(sl_buf_view(&out), &again));
-    /* "f@x    at async s:1:23" is a frame of Firefox when it has no brackets, and a blank in a URL may be taken for its end */
-    bool is_ambiguous = (frame.before.size && memchr(frame.before.data, '@', frame.before.size)) ||
-                        (frame.url.size && memchr(frame.url.data, ' ', frame.url.size));
+    bool is_ambiguous =
+        (frame.v8 && !begins_with_at(frame.before)) || (frame.url.size && memchr(frame.url.data, ' ', frame.url.size));
     must(again.line == frame.line && (is_ambiguous || sl_str_ends(frame.url, again.url)));
     sl_buf_free(&out);
 }
