@@ -6,7 +6,7 @@
 #include "core/loop.h"
 #include "http/impl.h"
 
-/* SLOW_MS: requests that took longer are logged even if only errors are. *_MAX_LOGGED: bytes of texts that clients choose. */
+/* SLOW_MS: requests that took longer are logged even with HTTP_ACCESS_ERRORS. *_MAX_LOGGED: longer texts of clients are cut. */
 enum { SLOW_MS = 30000, PATH_MAX_LOGGED = 512, AGENT_MAX_LOGGED = 128 };
 
 /* Limits a text that the client chose freely. */
@@ -100,7 +100,8 @@ static void write_line(const struct request *r, enum log_level level, double dur
     log_write(NULL, level, "access", __FILE__, __LINE__, "request", fields);
 }
 
-/* Returns the counter for route, method and status. The route keeps its first few, so that most requests look none up. */
+/* Returns the counter for route, method and status. Each route caches its first SERIES_PER_ROUTE counters, so that most requests need
+ * no look-up by labels (metric_series). */
 static struct metric_series *requests_series(struct request *r, struct route_series *route)
 {
     /* Unknown methods share one series, as clients choose them freely. */
@@ -110,6 +111,7 @@ static struct metric_series *requests_series(struct request *r, struct route_ser
                                                              : "other";
     int status = r->x.status;
     char text[16];
+    /* methods are compared by address: they are literals here or in the table of routes */
     for (int i = 0; i < SERIES_PER_ROUTE && route->requests[i].series; i++)
         if (route->requests[i].status == status && route->requests[i].method == method)
             return route->requests[i].series;
@@ -127,7 +129,7 @@ static struct metric_series *requests_series(struct request *r, struct route_ser
     return series;
 }
 
-/* Adds the request to the metrics of its route. */
+/* Adds the request to the metrics of its route; requests without a route share the series after those of the routes. */
 static void count(struct request *r, double seconds)
 {
     struct http_server *server = r->server;
@@ -144,8 +146,8 @@ static void count(struct request *r, double seconds)
     metric_series_add(route->bytes_out, r->bytes_out);
 }
 
-/* Counts an ended request and writes its line of the access log. Requests of health checks are not counted, and logged at the level trace.
- * With HTTP_ACCESS_ERRORS only failures of the service and slow requests are logged. */
+/* Counts an ended request and writes its line of the access log. Health checks are not counted, and logged at the level trace.
+ * With HTTP_ACCESS_ERRORS only responses of 500 and above and slow requests are logged. */
 void access_record(struct request *r)
 {
     bool health = r->x.route && r->x.route->health;

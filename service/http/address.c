@@ -10,7 +10,7 @@
 static bool is_trusted(const struct http_server *server, struct sl_str address)
 {
     uint8_t bytes[16];
-    if (sl_str_equal(address, SL_STR("unix")))
+    if (sl_str_equal(address, SL_STR("unix"))) /* what connection_peer returns for a Unix socket */
         return server->trust_unix;
     if (!network_address(address, bytes))
         return false;
@@ -29,11 +29,11 @@ bool http_is_proxied(const struct http_exchange *x)
 /* ---- X-Forwarded-For; several headers form one list ---- */
 struct forwarded_for_list {
     const struct http_exchange *x;
-    size_t header; /* index of the current one plus 1 */
-    struct sl_str left;
+    size_t header;      /* index of the header that is being read; header_count at first */
+    struct sl_str left; /* the part of its value that was not returned yet */
 };
 
-/* Removes the right-most remaining entry from the list and returns it; false if there is none. */
+/* Removes the last remaining entry from the list and sets `*entry` to it; false if there is none. */
 static bool cut_last(struct forwarded_for_list *list, struct sl_str *entry)
 {
     while (list->left.size == 0) {
@@ -73,7 +73,7 @@ static uint64_t rotate(uint64_t v, int by)
 static uint64_t next_random(struct http_server *server)
 {
     uint64_t *s = server->random;
-    /* not seeded yet */
+    /* seeds it once; if getrandom fails, the time is good enough */
     if (!(s[0] | s[1] | s[2] | s[3]) && getrandom(s, sizeof server->random, 0) < 0)
         s[0] = uv_hrtime();
     uint64_t result = rotate(s[1] * 5, 7) * 9, t = s[1] << 17;
@@ -91,8 +91,9 @@ void random_uuid(struct http_server *server, char out[37])
 {
     static const char digits[] = "0123456789abcdef";
     uint64_t high = next_random(server), low = next_random(server);
-    high = (high & ~0xF000ull) | 0x4000;
-    low = (low & ~(3ull << 62)) | 2ull << 62;
+    high = (high & ~0xF000ull) | 0x4000;      /* version 4 */
+    low = (low & ~(3ull << 62)) | 2ull << 62; /* variant 10 (binary) */
+    /* 16 digits of each number; the conditions leave room for the hyphens */
     for (int i = 15; i >= 0; i--, high >>= 4, low >>= 4) {
         out[i + (i >= 8) + (i >= 12)] = digits[high & 15];
         out[i + 19 + (i >= 4)] = digits[low & 15];
@@ -101,7 +102,7 @@ void random_uuid(struct http_server *server, char out[37])
     out[36] = '\0';
 }
 
-/* Restricts ids of proxies to characters that need no escaping in logs and headers. */
+/* True if a proxy's X-Request-ID has 1 to 128 characters, none of which needs escaping in logs or headers. */
 static bool is_request_id(struct sl_str text)
 {
     if (text.size == 0 || text.size > 128)
@@ -135,7 +136,7 @@ void set_client_and_request_id(struct request *r)
 /* ---- connections per address ---- */
 struct client_address *address_entry(struct http_server *server, struct sl_str address)
 {
-    if (address.size >= ADDRESS_MAX)
+    if (address.size >= ADDRESS_MAX) /* valid addresses are shorter; this bounds the memory for the key */
         address.size = ADDRESS_MAX - 1;
     struct client_address *entry = sl_map_get(&server->ips, address);
     if (entry)
@@ -160,7 +161,7 @@ bool address_add_connection(struct request *r)
     struct http_server *server = r->server;
     unsigned limit = server->options.max_connections_per_ip;
     struct client_address *entry = limit == 0 || c->ip ? NULL : address_entry(server, r->x.client);
-    if (!entry)
+    if (!entry) /* no limit, counted by an earlier request of the connection, or out of memory */
         return true;
     entry->connections++;
     c->ip = entry;

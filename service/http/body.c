@@ -13,8 +13,9 @@ enum {
     KEEP_BUFFER = 16 * 1024, /* larger buffers are freed instead of kept for the next request */
 };
 
-/* Prepares for the body behind the head. It is discarded when no handler will read it: the request is refused already, or the route takes
- * no body. Of a refused request only little is read, so that a client that sends the rest sees the response. */
+/* Prepares for the body that follows the head. It is received only to be dropped when no handler will read it: the request is refused
+ * already (x->status), or the route takes no body. At most DISCARD_LIMIT bytes of a refused request's body are received, for clients
+ * that read the response only after sending all. */
 void body_init(struct request *r)
 {
     struct http_exchange *x = &r->x;
@@ -23,7 +24,7 @@ void body_init(struct request *r)
     body->started_ms = loop_now_ms();
     if (x->status)
         body->limit = DISCARD_LIMIT;
-    /* A small body of known length is received directly into the buffer that is parsed. */
+    /* Allocates the buffer of a small body once instead of growing it. */
     if (!body->discard && x->content_length > 0 && x->content_length <= BODY_FREE)
         sl_buf_reserve(&body->window, (size_t)x->content_length);
 }
@@ -37,8 +38,8 @@ static size_t most_bodies(const struct http_server *server)
     return bodies < most ? bodies : most;
 }
 
-/* A body that was received already, or is not larger than a head may be, is always admitted. The others share the limit: an
- * address may have at most as many as are still free, so that a few addresses cannot lock out the others. */
+/* A body that has arrived with the head, or is small (BODY_FREE), is always admitted. The others share the limit: an address may
+ * have at most as many as are still free, so that a few addresses cannot lock out the others. */
 bool body_reserve(struct request *r)
 {
     const struct http_exchange *x = &r->x;
@@ -48,7 +49,7 @@ bool body_reserve(struct request *r)
     bool small = x->content_length >= 0 && x->content_length <= BODY_FREE;
     struct client_address *entry =
         here || (!small && server->bodies >= limit) ? NULL : address_entry(server, x->client);
-    if (!entry)
+    if (!entry) /* complete, no free place, or out of memory */
         return here || small;
     if (!small && entry->bodies > free) {
         address_remove_entry(server, entry);
@@ -95,8 +96,8 @@ void body_fail(struct request *r, int status, const char *detail)
         fiber_wake(body->reader);
 }
 
-/* Takes a piece of the body from the connection. It fails with 413 beyond the route's limit, or when parsing it would need more memory than
- * there is, and pauses reading when the window is full. A body that is discarded is only counted. */
+/* Takes bytes of the body from the connection; stops reading the socket when the window is full. Beyond the route's limit, or if parsing
+ * the body would need more memory than the whole budget, the body fails with 413. Of a body that is dropped, bytes are only counted. */
 void body_receive(struct request *r, struct sl_bytes data)
 {
     struct request_body *body = &r->body;
@@ -150,7 +151,8 @@ void body_finish(struct request *r)
 }
 
 /* ---- reading ---- */
-/* Waits until the window has bytes or the body has ended. */
+/* Waits until the window has bytes, or the body has ended or failed (SL_OK, too: the caller checks). SL_CANCELLED: the connection is
+ * gone. */
 static enum sl_code wait_for_bytes(struct request *r)
 {
     struct request_body *body = &r->body;
@@ -167,7 +169,7 @@ static enum sl_code wait_for_bytes(struct request *r)
     return SL_OK;
 }
 
-/* Answers with the status of a failed body; returns the code that the handler gets. */
+/* Sets the response of a failed body; returns the code that the handler gets: SL_MALFORMED for statuses without one of their own. */
 static enum sl_code fail_now(struct request *r)
 {
     static const struct {
@@ -216,12 +218,13 @@ static enum sl_code read_decoded(struct request *r)
                 return code;
             if (body->failed_status)
                 return fail_now(r);
+            /* takes the full window to decode it; the connection fills the empty buffer meanwhile */
             struct sl_buf empty = body->raw;
             sl_buf_clear(&empty);
             body->raw = body->window;
             body->window = empty;
             body->raw_at = 0;
-            /* the body has ended */
+            /* no bytes: the body has ended, within the compressed stream unless that is complete */
             if (body->raw.size == 0 && decoder_ended(body->decoder))
                 return SL_OK;
             if (body->raw.size == 0)
@@ -251,7 +254,8 @@ static enum sl_code read_decoded(struct request *r)
     return SL_OK;
 }
 
-/* Passes the window as it is, and takes the buffer of the last piece as the new window. */
+/* For a body without a content coding: makes the window the piece that the handler gets, without copying, and the buffer of the piece
+ * before it the new window. The piece stays empty at the end of the body. */
 static enum sl_code read_plain(struct request *r)
 {
     struct request_body *body = &r->body;
@@ -292,7 +296,7 @@ bool body_discard_rest(struct request *r)
     struct request_body *body = &r->body;
     body->discard = true;
     sl_buf_clear(&body->window);
-    uint64_t until = body->raw_bytes + DISCARD_LIMIT;
+    uint64_t until = body->raw_bytes + DISCARD_LIMIT; /* if more follows, closing the connection is cheaper */
     while (!r->message_done && !body->failed_status && !r->connection->dead && body->raw_bytes <= until) {
         body->reader = fiber_self();
         connection_read(r->connection, true);

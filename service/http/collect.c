@@ -14,7 +14,7 @@ struct http_body_spool {
     enum sl_code code;
 };
 
-/* Opens the file. This and the next two functions run on the pool, as the disk may be slow. */
+/* Opens the file; runs on the pool, as the disk may be slow. */
 static void spool_open(void *arg)
 {
     struct http_body_spool *spool = arg;
@@ -34,7 +34,7 @@ static void spool_map(void *arg)
     spool->code = sl_map_fd(spool->fd, spool->mapping, NULL);
 }
 
-/* Runs one of these three functions on the pool. */
+/* Runs spool_open, spool_write or spool_map on the pool; `bytes` is what spool_write writes, the others ignore it. */
 static enum sl_code spool_step(struct http_body_spool *spool, void (*step)(void *arg), struct sl_bytes bytes)
 {
     spool->bytes = bytes;
@@ -48,7 +48,8 @@ static enum sl_code spool_fail(struct request *r, enum sl_code code, const char 
     return code == SL_BUSY ? body_refuse(r, 503, BODY_NO_MEMORY) : body_refuse(r, 500, detail);
 }
 
-/* Writes `first`, read before, and the rest of the body to a file. On failure sets the response; there is no file then. */
+/* Writes `first`, which was read already, and the rest of the body to a new unlinked file, spool->fd. On failure sets the response, and
+ * the file is closed. */
 static enum sl_code spool_body(struct request *r, struct sl_bytes first, struct http_body_spool *spool)
 {
     *spool = (struct http_body_spool){.fd = -1, .directory = r->server->options.tmp_dir};
@@ -92,13 +93,13 @@ static enum sl_code collect_in_file(struct request *r, struct sl_bytes first, st
     code = spool_step(&spool, spool_map, first);
     close(spool.fd);
     if (code)
-        return spool_fail(r, code, "cannot write a request body to a temporary file");
+        return spool_fail(r, code, "cannot map the temporary file of a request body");
     *body = r->body.spool.bytes;
     return SL_OK;
 }
 
 /* ---- memory ---- */
-/* How large a body may be to be kept in memory: less while that is short. */
+/* Returns the size up to which a body is kept in memory: a smaller one while memory is short. */
 static size_t most_in_memory(void)
 {
     return memory_is_short() ? BODY_WHOLE : BODY_IN_MEMORY;
@@ -125,6 +126,7 @@ static enum sl_code collect(struct http_exchange *x, struct sl_bytes *body)
     struct request *r = (struct request *)x;
     struct sl_bytes piece;
     *body = (struct sl_bytes){(const uint8_t *)"", 0};
+    /* a small body fits the window: no copy is needed */
     if (r->body.coding == CODING_IDENTITY && x->content_length > 0 && x->content_length <= BODY_WHOLE)
         return await_whole(r, body);
     struct sl_buf whole = {0};
@@ -140,7 +142,7 @@ static enum sl_code collect(struct http_exchange *x, struct sl_bytes *body)
         sl_buf_add(&whole, piece.data, piece.size);
         code = whole.failed ? body_refuse(r, 503, BODY_NO_MEMORY) : collect_in_file(r, sl_buf_bytes(&whole), body);
     } else if (code == SL_OK && whole.size > 0) {
-        struct sl_buf used = r->body.piece;
+        struct sl_buf used = r->body.piece; /* exchanged: `piece` lives as long as the request */
         r->body.piece = whole;
         whole = used;
         *body = sl_buf_bytes(&r->body.piece);

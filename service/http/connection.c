@@ -49,7 +49,7 @@ static void on_small_write_done(uv_write_t *write, int status)
     free(write);
 }
 
-/* Writes at once what the kernel accepts, and queues a copy of the rest. */
+/* Writes at once what the kernel accepts, and queues a copy of the rest. False if the write failed or memory is out. */
 static bool send_bytes(struct connection *c, struct sl_str text)
 {
     uv_buf_t buf = uv_buf_init((char *)(uintptr_t)text.data, (unsigned)text.size);
@@ -57,7 +57,8 @@ static bool send_bytes(struct connection *c, struct sl_str text)
     size_t left = text.size - (written > 0 ? (size_t)written : 0);
     if (left == 0)
         return true;
-    struct interim_write *queued = written < 0 && written != UV_EAGAIN ? NULL : malloc(sizeof *queued + left);
+    bool has_failed = written < 0 && written != UV_EAGAIN;
+    struct interim_write *queued = has_failed ? NULL : malloc(sizeof *queued + left);
     if (!queued)
         return false;
     memcpy(queued->bytes, text.data + text.size - left, left);
@@ -106,7 +107,8 @@ static void release(struct connection *c)
     free(c);
 }
 
-/* The handle is closed. A request whose handler runs is finished by that handler; one without is finished here. */
+/* libuv has closed the handle. A request that has not started, or that only drops the rest of its body, is finished here; any other by
+ * its fiber or the end of its write. */
 static void on_closed(uv_handle_t *handle)
 {
     struct connection *c = handle->data;
@@ -117,8 +119,8 @@ static void on_closed(uv_handle_t *handle)
         release(c);
 }
 
-/* Closes at once. Its request is cancelled, and ends later, so the connection lives until then. `reset`: without TLS's close_notify, and
- * with a TCP reset, as the client must not take the response for complete. */
+/* Closes the socket at once and cancels the request; `c` is freed later, when the request has ended. `reset`: without TLS's close_notify,
+ * and with a TCP reset, as the client must not take the response for complete. */
 void connection_abort(struct connection *c, bool reset)
 {
     if (c->dead)
@@ -157,7 +159,7 @@ static void linger(struct connection *c)
 }
 
 /* ---- parsing ---- */
-/* Makes a request that is answered with an error without a handler. NULL when out of memory. */
+/* Makes a request whose response is an error, for a head that cannot be used. NULL when out of memory: the connection is closed then. */
 static struct request *connection_refuse(struct connection *c, int status, const char *detail)
 {
     struct request *r = request_new(c);
@@ -173,11 +175,10 @@ static struct request *connection_refuse(struct connection *c, int status, const
     return r;
 }
 
-/* True if no request can begin like this, such as a TLS hello or a binary protocol: refuse it without waiting for the end of a
- * head. */
+/* True if no request line can begin with this byte, as in a TLS hello or a binary protocol: the end of a head will not come. */
 static bool cannot_be_http(const struct connection *c, struct sl_bytes data)
 {
-    uint8_t first = data.size > c->scan.start ? data.data[c->scan.start] : 'G';
+    uint8_t first = data.size > c->scan.start ? data.data[c->scan.start] : 'G'; /* 'G': valid while there is none */
     return first < 0x20 ? first != '\r' && first != '\n' : first >= 0x7F;
 }
 
@@ -189,7 +190,7 @@ static void body_over(struct connection *c)
         server_timer(c, TIMEOUT_NONE);
 }
 
-/* Which timeout applies to the request's body: families with uploads have one of their own. */
+/* Which timeout applies to the request's body: some APIs have one of their own (http_family.body_timeout_ms). */
 static enum connection_timeout body_timeout(const struct request *r)
 {
     return r->x.route ? r->server->body_timeouts[r->route_index] : TIMEOUT_BODY;
@@ -207,7 +208,7 @@ static size_t receive_head(struct connection *c, struct sl_bytes data)
     if (c->state == STATE_IDLE) {
         connection_state(c, STATE_HEAD);
         c->scan = (struct head_scan){0};
-        if (c->requests > 0)
+        if (c->requests > 0) /* that of the first request runs since the connection was accepted */
             server_timer(c, TIMEOUT_HEADER);
     }
     size_t size = 0;
@@ -218,7 +219,7 @@ static size_t receive_head(struct connection *c, struct sl_bytes data)
         return 0;
     if (result != HEAD_COMPLETE) {
         connection_refuse(c, refusals[result].status, refusals[result].detail);
-        return data.size;
+        return data.size; /* where a next request begins is unknown */
     }
     struct request *r = request_new(c);
     if (!r) {
@@ -243,7 +244,7 @@ static size_t receive_body(struct connection *c, struct sl_bytes data)
     return used;
 }
 
-/* Keeps bytes that cannot be parsed yet. They may be in `pending` already. */
+/* Keeps bytes that cannot be parsed yet in `pending`, where `rest` may point already. A closing connection needs no bytes any more. */
 static void connection_keep(struct connection *c, struct sl_bytes rest)
 {
     if (rest.size == 0 || c->dead || c->state == STATE_LINGER) {
@@ -258,20 +259,21 @@ static void connection_keep(struct connection *c, struct sl_bytes rest)
     }
 }
 
-/* Runs the handler, unless it would only wait for a small body; finishes an answered request when its body has ended. */
-static void go_on(struct connection *c)
+/* Called after bytes of a request were parsed: starts the handler, unless it would only wait for a small body; finishes a request that
+ * was answered before its body had ended, if it has now. */
+static void continue_request(struct connection *c)
 {
     struct request *r = c->request;
-    bool body_over = r->message_done || r->framing_error || r->body.failed_status;
+    bool has_ended = r->message_done || r->framing_error || r->body.failed_status;
     if (c->dead)
         return;
-    if (r->discarding && body_over)
+    if (r->discarding && has_ended)
         request_finish(r);
-    else if (!r->started && !r->turn.taken && (body_over || !body_is_awaited(r)))
+    else if (!r->started && !r->turn.taken && (has_ended || !body_is_awaited(r)))
         request_start(r);
 }
 
-/* Parses as much as possible; keeps the rest for later. */
+/* Parses as much as possible; keeps the rest in `pending`. Bytes after a complete request wait for the end of its response. */
 static void connection_consume(struct connection *c, struct sl_bytes data)
 {
     size_t at = 0;
@@ -282,7 +284,7 @@ static void connection_consume(struct connection *c, struct sl_bytes data)
             break;
         if (c->request) {
             at += receive_body(c, rest);
-            go_on(c);
+            continue_request(c);
             continue;
         }
         size_t used = receive_head(c, rest);
@@ -297,15 +299,17 @@ static void connection_consume(struct connection *c, struct sl_bytes data)
             at += receive_body(c, (struct sl_bytes){data.data + at, data.size - at});
         else if (r->interim_due && !r->x.status)
             send_interim(r);
+        /* remains true for a refused request: its client may never send the body, so rest_is_small does not wait for it */
         r->interim_due &= r->x.status != 0;
-        go_on(c);
+        continue_request(c);
     }
     c->processing = false;
     connection_keep(c, (struct sl_bytes){data.data + at, data.size - at});
 }
 
 /* ---- reading ----
- * After the end of its time slice the loop still reads a head, as it may be a health check. */
+ * Chooses how much libuv reads. When the loop's time slice is used up that is little, as a head may be a health check, or nothing (libuv
+ * calls on_read with UV_ENOBUFS then) of bodies and handshakes, which can wait. */
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     (void)suggested;
@@ -315,7 +319,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     *buf = uv_buf_init(c->server->read_buffer, (unsigned)size);
 }
 
-/* True if a body arrives more slowly than `min_rate` allows. Uploads with a timeout of their own may be slower. */
+/* True if a body arrives more slowly than `min_rate` allows; never for APIs with a body timeout of their own. */
 static bool too_slow(const struct connection *c)
 {
     const struct request *r = c->request;
@@ -325,7 +329,8 @@ static bool too_slow(const struct connection *c)
     return r->body.raw_bytes / (elapsed / 1000) < c->server->options.min_rate;
 }
 
-/* Ends the body with an error; the connection is closed after the answer, since the next request cannot be found. */
+/* Ends the body with an error; the connection is closed after the response, since the next request cannot be found. `reason` is for the
+ * log and the metric of aborted requests; NULL = none. */
 static void fail_body(struct connection *c, int status, const char *detail, const char *reason)
 {
     c->request->framing_error = c->request->close = true;
@@ -333,7 +338,7 @@ static void fail_body(struct connection *c, int status, const char *detail, cons
         c->request->aborted = reason;
     body_fail(c->request, status, detail);
     body_over(c);
-    go_on(c);
+    continue_request(c);
 }
 
 /* Handles decrypted bytes, as the state of the connection says. */
@@ -354,14 +359,14 @@ static void on_data(struct connection *c, struct sl_bytes data)
         else
             connection_consume(c, data);
         return;
-    case STATE_WORK:
+    case STATE_WORK: /* a next request, which waits for the end of this one */
         sl_buf_add(&c->pending, data.data, data.size);
         if (c->pending.failed)
             connection_abort(c, false);
         else if (c->pending.size >= PIPELINE_LIMIT)
             connection_read(c, false);
         return;
-    default:
+    default: /* a head, whose begin may be in `pending` */
         if (c->pending.size > 0) {
             sl_buf_add(&c->pending, data.data, data.size);
             if (c->pending.failed) {
@@ -374,8 +379,8 @@ static void on_data(struct connection *c, struct sl_bytes data)
     }
 }
 
-/* Half-closed while a request runs: it still gets its response, unless probes show that the client is gone. HTTP/1.0 has no
- * interim responses. */
+/* The client has ended its stream while its request runs: it still gets the response, unless a probe (probe_client) shows that it is
+ * gone. HTTP/1.0 has no interim responses, which the probe sends. */
 static void await_answer(struct connection *c)
 {
     if (c->timeout == TIMEOUT_NONE && c->request && !c->request->http10)
@@ -411,7 +416,7 @@ static bool is_reset(const struct connection *c)
 static void probe_client(struct connection *c)
 {
     static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    if (c->state != STATE_WORK || !c->request || c->request->x.status) /* writing the response shows it */
+    if (c->state != STATE_WORK || !c->request || c->request->x.status) /* a response is written: that finds out */
         return;
     if (is_reset(c) || (!c->probed && !connection_send(c, (struct sl_str){interim, sizeof interim - 1}))) {
         c->request->aborted = "reset";
@@ -424,7 +429,7 @@ static void probe_client(struct connection *c)
 
 /* ---- TLS ---- */
 
-/* Answers another protocol on the TLS port with plain HTTP. */
+/* Answers a client that does not speak TLS on the port for TLS with an error in plain HTTP. */
 static void answer_plainly(struct connection *c)
 {
     tls_free(c->tls);
@@ -444,7 +449,7 @@ static void handshake_done(struct connection *c)
     server_timer(c, c->reserve ? TIMEOUT_RESERVE : TIMEOUT_HEADER);
 }
 
-/* TLS failed: ends the connection. */
+/* TLS failed: ends the connection, at once if a request runs, which could not be answered any more. */
 static void tls_broken(struct connection *c)
 {
     log_debug("http", "TLS failed", LOG_STR("client", connection_peer(c)), LOG_STR("error", tls_failure(c->tls)));
@@ -463,7 +468,7 @@ static void receive_encrypted(struct connection *c, struct sl_bytes encrypted)
     size_t size;
     tls_feed(c->tls, encrypted);
     while ((result = tls_read(c->tls, plain, PLAIN_BUFFER, &size)) == TLS_DATA) {
-        handshake_done(c);
+        handshake_done(c); /* before data that arrived together with the end of the handshake */
         on_data(c, (struct sl_bytes){plain, size});
         if (c->dead)
             return;
@@ -486,7 +491,7 @@ static void on_bytes(struct connection *c, struct sl_bytes bytes)
         return;
     }
     c->tls_begun = true;
-    if (c->tls && c->state != STATE_LINGER)
+    if (c->tls && c->state != STATE_LINGER) /* a lingering connection drops the bytes: no need to decrypt them */
         receive_encrypted(c, bytes);
     else
         on_data(c, bytes);
@@ -494,7 +499,7 @@ static void on_bytes(struct connection *c, struct sl_bytes bytes)
 
 static void read_in_turn(struct connection *c);
 
-/* On the loop: bytes, their end, or an error. UV_ENOBUFS means that the time slice is used up: reading continues in its turn. */
+/* libuv has read bytes, the end of the stream, or an error. UV_ENOBUFS: on_alloc gave no buffer, as the loop's time slice is used up. */
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 {
     struct connection *c = stream->data;
@@ -513,7 +518,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
     }
 }
 
-/* Reads bytes that have arrived already; libuv handles the end and errors later. */
+/* Reads and handles bytes that have arrived already; returns what read(2) returned. libuv meets the end and errors again later. */
 static ssize_t read_now(struct connection *c, size_t most)
 {
     uv_buf_t buf = uv_buf_init(c->server->read_buffer, (unsigned)most);
@@ -524,7 +529,8 @@ static ssize_t read_now(struct connection *c, size_t most)
     return size;
 }
 
-/* For bodies that arrive faster than the loop reads: one piece of each in turn. */
+/* It is the turn of a connection that read_in_turn queued: reads one buffer. A full one means that more is there: queues it again, behind
+ * the other connections. */
 static void on_turn(struct loop_waiter *waiter)
 {
     struct connection *c = (struct connection *)((char *)waiter - offsetof(struct connection, turn));
@@ -537,14 +543,14 @@ static void on_turn(struct loop_waiter *waiter)
         uv_read_start(&c->uv.stream, on_alloc, on_read);
 }
 
+/* Reads later what can wait, in one queue with the other connections. */
 static void read_in_turn(struct connection *c)
 {
     uv_read_stop(&c->uv.stream);
     loop_waiter_enter(&c->turn, on_turn);
 }
 
-/* Starts or stops reading the socket. While a body is received, a stop also suspends its timeout: that is when the service is the slow
- * side. */
+/* Starts or stops reading the socket. While a body is received, a stop also suspends its timeout, as the service is the slow side then. */
 void connection_read(struct connection *c, bool on)
 {
     if (c->reading == on || c->dead || c->eof)
@@ -574,6 +580,7 @@ void connection_end_request(struct connection *c, bool close, bool whole)
         release(c);
         return;
     }
+    /* `processing`: connection_consume, which calls this, may have more bytes than `pending` */
     if (close || (c->eof && c->pending.size == 0 && !c->processing)) {
         if (whole && c->pending.size == 0 && !c->processing)
             connection_abort(c, false);
@@ -616,7 +623,7 @@ static void expired_write(struct connection *c)
     connection_abort(c, true);
 }
 
-/* Ends what has taken too long. A slow head or body is answered with 408, a write is given up only if it makes no progress, and a
+/* Ends what has taken too long. A slow head or body is answered with 408; a response is given up if expired_write finds it too slow; a
  * connection without a request is closed. Timeouts from TIMEOUT_FAMILY on are those of bodies. */
 void connection_handle_timeout(struct connection *c)
 {
@@ -677,6 +684,6 @@ void connection_accept(struct http_listener *listener, int fd)
     if (c->tls)
         server_bound_handshakes(server);
     connection_read(c, true);
-    if (!c->tls || !loop_slice_is_used_up())
-        read_now(c, READ_LATE); /* usually the request has arrived and need not wait for the next turn */
+    if (!c->tls || !loop_slice_is_used_up()) /* a handshake takes longer and can wait */
+        read_now(c, READ_LATE); /* usually the request has arrived and need not wait for the next turn of the loop */
 }

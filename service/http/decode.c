@@ -69,17 +69,17 @@ bool decoder_ended(const struct http_decoder *decoder)
     return decoder->ended;
 }
 
-/* Decodes until the output is full or the input is used. gzip may be followed by another member (RFC 1952, 2.2). Codes as of
- * decoder_run(). */
+/* Decodes from `*in` (advanced) until the `*size` bytes of `out` are full or the input is used; sets `*size` to the bytes written.
+ * SL_MALFORMED, or SL_BUSY when out of memory. */
 static enum sl_code step_zlib(struct http_decoder *decoder, struct sl_bytes *in, uint8_t *out, size_t *size)
 {
     z_stream *z = &decoder->zlib;
-    if (decoder->ended) { /* another gzip member */
+    if (decoder->ended) { /* input after the end: only another gzip member may follow (RFC 1952, 2.2) */
         if (decoder->coding != CODING_GZIP || inflateReset(z) != Z_OK)
             return SL_MALFORMED;
         decoder->ended = false;
     }
-    uInt given = in->size > (1u << 30) ? 1u << 30 : (uInt)in->size;
+    uInt given = in->size > (1u << 30) ? 1u << 30 : (uInt)in->size; /* zlib counts in 32 bits */
     z->next_in = (Bytef *)(uintptr_t)in->data;
     z->avail_in = given;
     z->next_out = out;
@@ -94,7 +94,8 @@ static enum sl_code step_zlib(struct http_decoder *decoder, struct sl_bytes *in,
     return result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR ? SL_OK : SL_MALFORMED;
 }
 
-/* Decodes a piece of zstd, which begins the next frame by itself. */
+/* Decodes from `*in` (advanced) into the `*size` bytes of `out`; sets `*size` to the bytes written. libzstd begins the next frame by
+ * itself. SL_MALFORMED, or SL_BUSY when out of memory. */
 static enum sl_code step_zstd(struct http_decoder *decoder, struct sl_bytes *in, uint8_t *out, size_t *size)
 {
     ZSTD_inBuffer input = {in->data, in->size, 0};

@@ -65,6 +65,7 @@ static struct coding_weights parse_weights(struct sl_str accept)
 enum content_coding encode_choose(struct sl_str accept)
 {
     struct coding_weights wanted = parse_weights(accept);
+    /* zstd, which is faster, if the client does not prefer gzip */
     if (wanted.zstd > 0 && wanted.zstd >= wanted.gzip)
         return CODING_ZSTD;
     return wanted.gzip > 0 ? CODING_GZIP : CODING_IDENTITY;
@@ -101,10 +102,11 @@ struct encode_job {
     struct sl_buf out;
 };
 
-/* Compresses at the lowest level, as clients wait for it. */
+/* Compresses at the lowest level, as clients wait for it. On failure sets job->out.failed. */
 static void encode_gzip(struct encode_job *job)
 {
     z_stream z = {0};
+    /* zlib counts in 32 bits; window bits: 15 is the largest window, 16 more stand for a gzip header */
     if (job->in.size > UINT32_MAX / 2 || deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
         job->out.failed = true;
         return;
@@ -123,7 +125,7 @@ static void encode_gzip(struct encode_job *job)
     deflateEnd(&z);
 }
 
-/* Compresses a body, on the pool, or on the loop if it is small. A failure leaves the body uncompressed. */
+/* Compresses job->in to job->out; runs on the pool, or on the loop if the body is small. On failure sets job->out.failed. */
 static void http_encode(void *arg)
 {
     struct encode_job *job = arg;
@@ -141,8 +143,8 @@ static void http_encode(void *arg)
         job->out.size = size;
 }
 
-/* Compresses the response if the client accepts it, the type and size are worth it, and the result is smaller. If memory is short or the
- * pool is busy, it is sent as it is. A Vary of the route's own stays as it is. */
+/* Compresses the response if the client accepts it, the type and size are worth it, and the result is smaller; without memory or a free
+ * pool the response stays as it is. Adds Accept-Encoding to Vary, unless the handler has set a Vary other than the "Origin" of CORS. */
 void encode_body(struct request *r)
 {
     struct http_exchange *x = &r->x;

@@ -6,8 +6,8 @@
 #include "core/loop.h"
 #include "http/impl.h"
 
-/* KEEP_*: larger buffers are freed instead of kept for the next request. ANSWER_AT_ONCE: larger bodies are sent by a fiber, which can wait
- * for the client. */
+/* KEEP_*: larger buffers are freed instead of kept for the next request. FREE_REQUESTS: most request structures kept for reuse.
+ * ANSWER_AT_ONCE: larger responses are sent by a fiber, which can wait for the client. */
 enum { KEEP_ARENA = 16 * 1024, KEEP_BODY = 16 * 1024, FREE_REQUESTS = 128, ANSWER_AT_ONCE = 16 * 1024 };
 
 static void on_empty(struct fiber_group *group);
@@ -38,7 +38,8 @@ struct request *request_new(struct connection *c)
     return r;
 }
 
-/* Zeroes the request, but keeps small buffers. */
+/* Frees what an ended request holds, except small buffers, and keeps the zeroed structure for a later request; frees it if enough are
+ * kept already. */
 static void request_recycle(struct request *r)
 {
     struct http_server *server = r->server;
@@ -90,12 +91,14 @@ static void request_end(struct request *r)
     connection_end_request(c, close, whole);
 }
 
+/* The last fiber of the request has ended. */
 static void on_empty(struct fiber_group *group)
 {
     request_end((struct request *)((char *)group - offsetof(struct request, x.group)));
 }
 
-/* Discards a body that the route does not use, before the handler runs. */
+/* Receives and drops a body that the route does not use, before the handler runs. A body that fails or is too long for that is answered
+ * with an error, and the connection is closed. */
 static void drop_body(struct request *r)
 {
     if (body_discard_rest(r) || r->connection->dead)
@@ -117,7 +120,7 @@ static void exchange_run(void *arg)
         drop_body(r);
     if (!x->status && !c->dead)
         x->route->handler(x);
-    if (!x->status && !c->dead)
+    if (!x->status && !c->dead) /* the handler has set no response */
         http_reply_error(x, 500, "internal error");
     if (!c->dead)
         send_answer(r);
@@ -154,7 +157,7 @@ static void refuse_without_fiber(struct request *r)
 }
 
 /* ---- without a fiber ---- */
-/* True if the response can be made without waiting: it is an error already, or the route's handler never waits. */
+/* True if the response can be made and sent without waiting: it is set already and small, or the route's handler never waits. */
 static bool needs_no_fiber(const struct request *r)
 {
     const struct http_exchange *x = &r->x;
@@ -174,7 +177,8 @@ static void answer_at_once(struct request *r)
     send_now(r);
 }
 
-/* Ends a request without a fiber, or, if the rest of its body is still to come, discards that first. */
+/* Ends a request without a fiber, whose response is written or whose connection is closed. If the rest of its body is still to come, that
+ * is dropped first; request_finish is called after it. */
 void request_answered(struct request *r)
 {
     struct connection *c = r->connection;
@@ -188,10 +192,11 @@ void request_answered(struct request *r)
     connection_read(c, true);
 }
 
-/* Ends the request. The access log notes a client that has gone before its handler could run; an incomplete body ends the connection. */
+/* Ends the request. If its handler has not run, because the client has gone, the access log says so; after an incomplete body the
+ * connection is closed. */
 void request_finish(struct request *r)
 {
-    if (!r->started) { /* the client has gone before its body was complete */
+    if (!r->started) {
         loop_waiter_leave(&r->turn);
         r->aborted = r->aborted ? r->aborted : "reset";
         access_record(r);
@@ -210,15 +215,16 @@ static void start_now(struct request *r)
         refuse_without_fiber(r);
 }
 
+/* It is the turn of a request that request_start queued. If its connection is being closed, connection.c ends it. */
 static void on_turn(struct loop_waiter *waiter)
 {
     struct request *r = (struct request *)((char *)waiter - offsetof(struct request, turn));
-    if (!r->connection->dead) /* else it ends when that is closed */
+    if (!r->connection->dead)
         start_now(r);
 }
 
-/* Starts the request at once or, if the time slice of the loop is used up, in its turn. Health checks do not wait for
- * other requests. */
+/* Starts the request at once or, if the loop's time slice is used up, after the requests that wait already. Health checks do not
+ * wait for other requests. */
 void request_start(struct request *r)
 {
     const struct http_route *route = r->x.route;

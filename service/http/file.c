@@ -9,7 +9,7 @@
 static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                      "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 
-/* Parses `count` digits at `at`. */
+/* Parses `count` digits at `at`; false if they are not all digits. */
 static bool parse_digits(struct sl_str text, size_t at, size_t count, int *number)
 {
     uint64_t value = 0;
@@ -51,7 +51,7 @@ static struct sl_str format_date(struct sl_arena *arena, int64_t seconds)
     return (struct sl_str){copy, copy ? (size_t)size : 0};
 }
 
-/* Removes the mark of a weak entity tag. */
+/* Removes the prefix W/ of a weak entity tag. */
 static struct sl_str strip_weak(struct sl_str tag)
 {
     if (sl_str_starts(tag, SL_STR("W/")))
@@ -76,7 +76,7 @@ static bool list_matches(struct sl_str list, struct sl_str tag)
     return false;
 }
 
-/* True if the client has this version already. If-Modified-Since is ignored beside If-None-Match (RFC 9110, 13.1.3). */
+/* True if the client has the version with this tag, or one as new. If-Modified-Since is ignored beside If-None-Match (RFC 9110, 13.1.3). */
 static bool not_modified(const struct http_exchange *x, struct sl_str tag)
 {
     struct sl_str none_match = http_header(x, "if-none-match"), since = http_header(x, "if-modified-since");
@@ -116,10 +116,10 @@ static bool parse_number(struct sl_str text, size_t *at, uint64_t *number)
 
 enum http_byte_range { RANGE_NONE, RANGE_ONE, RANGE_UNSATISFIABLE };
 
-/* Parses one range of a file of `size` bytes; RANGE_NONE for several ranges or a malformed one. */
+/* Parses the header Range for a file of `size` bytes. RANGE_NONE for several ranges or a malformed one: the whole file is sent. */
 static enum http_byte_range parse_range(struct sl_str text, uint64_t size, struct file_part *part)
 {
-    size_t at = 6;
+    size_t at = 6; /* after "bytes=" */
     uint64_t first = 0, last = UINT64_MAX;
     if (text.size < at || !sl_str_equal_nocase((struct sl_str){text.data, at}, SL_STR("bytes=")))
         return RANGE_NONE;

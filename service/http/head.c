@@ -11,7 +11,7 @@ enum head_result head_scan(struct head_scan *scan, struct sl_bytes data, const s
     while (result == HEAD_MORE) {
         const uint8_t *feed = at < data.size ? memchr(data.data + at, '\n', data.size - at) : NULL;
         size_t end = feed ? (size_t)(feed - data.data) : data.size;
-        /* 2: the line end */
+        /* 2: CR LF */
         if (scan->lines == 0 && end - scan->line_start > limits->max_request_line + 2)
             return HEAD_LINE_TOO_LONG;
         if (end - scan->start > limits->max_head_bytes)
@@ -34,7 +34,7 @@ enum head_result head_scan(struct head_scan *scan, struct sl_bytes data, const s
             scan->lines++;
         if (scan->lines > limits->max_header_fields + 1)
             return HEAD_TOO_LARGE;
-        /* so many empty lines before a request */
+        /* too many empty lines before a request */
         if (scan->start > limits->max_head_bytes)
             return HEAD_BAD;
     }

@@ -45,7 +45,8 @@ struct http_exchange {
     struct sl_str key_id; /* id of the access key that it sent; empty = none */
     /* why that key gives no access to this route, for the log; NULL = access is given, or no key is needed */
     const char *refused;
-    uint64_t waited_ns;  /* time in queues so far, for memory and for the pool; fibers that work for it add theirs */
+    uint64_t
+        waited_ns; /* time spent waiting for memory and the thread pool, of all fibers that work for this request */
     bool key_has_scopes; /* the key has scopes: the request may use only those */
     char job_id[37];     /* id of the job that is answered, or empty; for the log */
     const struct http_route *route;
@@ -58,7 +59,7 @@ struct http_exchange {
     size_t response_header_count;
     bool header_lost;   /* out of memory for a header: the response is not sent, as it may be wrong without it */
     struct sl_buf body; /* owned; freed after it is written */
-    struct shared_blob *content; /* instead of body; a reference */
+    struct shared_blob *content; /* instead of `body`; the exchange owns one reference */
     struct sl_mapping *file;     /* instead of body: sent with ranges and validators (http_reply_file) */
     int64_t file_modified_s;
     bool file_is_resident; /* all its pages are in memory: a small file is sent from the mapping, without the pool */
@@ -76,20 +77,21 @@ struct http_route {
     const char *method;  /* "GET" also serves HEAD */
     const char *pattern; /* "/requests/{id}", "/proxy/{rest..}"; a name in braces is one segment */
     http_handler *handler;
-    bool health;     /* exempt from access log, limits and draining */
+    bool health;     /* a health check: exempt from limits and draining; its access log line has the level trace */
     bool takes_work; /* refused with 503 while draining */
     /* Runs after the head, before any body byte is read: may answer by setting x->status, for example because of the query, the
      * media type or a lack of slots. May be NULL. Must not suspend. */
     void (*check)(struct http_exchange *x);
-    uint64_t (*body_limit)(const struct http_exchange *x); /* bytes; NULL = 64 KiB, and the body is discarded */
-    unsigned body_weight;       /* memory for reading a collected body, in multiples of its size; 0 = not counted */
-    const char *const *rights;  /* one of these is required; ends with NULL. NULL = open, or checked by the handler */
-    bool operators;             /* only on the admin listeners, if there are any */
-    bool immediate;             /* the handler does not suspend and its response is small: it runs without a fiber */
-    bool page_view;             /* counted as a page view (METRIC_ELIOT_PAGEVIEW), as Mozilla's services do */
+    /* Maximum size of the body in bytes. NULL = the handler reads no body: one of up to 64 KiB is received and dropped. */
+    uint64_t (*body_limit)(const struct http_exchange *x);
+    unsigned body_weight; /* http_body reserves this multiple of the body's size as memory for parsing it; 0 = none */
+    const char *const *rights; /* the client's access key needs one of these; ends with NULL. NULL = not checked here */
+    bool operators;            /* only on the admin listeners, if there are any */
+    bool immediate;            /* the handler does not suspend and its response is small: it runs without a fiber */
+    bool page_view;            /* counted as a page view (METRIC_ELIOT_PAGEVIEW), as Mozilla's services do */
     const struct job_kind *job; /* the kind of jobs that the route starts; NULL = none */
-    /* True if the path, whose segments are captured, exists; if not, it is handled like a path without a route. NULL = always.
-     * Must not suspend. */
+    /* True if the object that the path names (x->captures) exists; if not, the response is that for a path without a route.
+     * NULL = always. Must not suspend. */
     bool (*there)(const struct http_exchange *x);
     const struct http_family *family; /* set by the server */
 };
@@ -103,20 +105,20 @@ struct http_family {
     bool (*enabled)(const void *service);
     const char *group;      /* name of its group of access rights; NULL = open */
     bool offers_basic_auth; /* used by browsers: a client without a key is asked for one by WWW-Authenticate */
-    /* Which origins may make cross-origin requests, for a family that sets the CORS headers itself; like http_origin_allowed.
-     * NULL = those of the server's `cors_origins`. */
+    /* For an API that sets the CORS headers itself: true if the request's origin may make cross-origin requests; sets `*origin` to
+     * the value for Access-Control-Allow-Origin. NULL = the server sets the headers, for its `cors_origins`. */
     bool (*origin_allowed)(const struct http_exchange *x, struct sl_str *origin);
     bool key_in_query;        /* clients send the key as ?key=, too */
     bool always_requires_key; /* needs a key, even if everything else is open */
     /* Fills in the body of an error response of the server, in the API's format: the status is set and the body empty. `detail`
      * may be NULL and is for 404 and 405. NULL = the server's format: {"detail":...}, nothing for 404 and 405, a text for 413. */
     void (*error)(struct http_exchange *x, int status, const char *detail);
-    /* True if this client is served better by a reset connection than by a response that says "later" (429, 500, 503), also one of the
-     * server itself: because it takes any status as final. NULL = such responses are sent. Must not suspend. */
+    /* True if the connection is to be reset instead of sending 429, 500 or 503 (of a handler or of the server itself), because this
+     * client takes any status as final and retries only after a reset. NULL = never. Must not suspend. */
     bool (*prefers_reset)(const struct http_exchange *x);
     const char *allow_separator; /* separates the methods in Allow; NULL = "," */
-    /* Maximum time without a byte of the body. NULL = the server's limit, together with its minimum rate; else handlers check
-     * the rate. Called at the start and by http_server_configure. */
+    /* Maximum time without a byte of the body; the server does not check the rate of such bodies, handlers do. NULL = the server's
+     * body_timeout_ms and min_rate apply. Called at the start and by http_server_configure. */
     uint64_t (*body_timeout_ms)(const void *service);
 };
 
@@ -170,7 +172,8 @@ const char *http_server_protocol(struct http_server *server, size_t index); /* "
 /* Logs if the certificate has expired or expires soon; call once a day. */
 void http_server_check_certificate(const struct http_server *server);
 
-/* Applies limits, timeouts, hosts and proxies of new options; listeners, routes and service stay. */
+/* Applies limits, timeouts, hosts, proxies and path prefixes of new options and reads the certificate again; listeners, routes
+ * and `service` stay. */
 void http_server_configure(struct http_server *server, const struct http_options *options);
 
 /* Drains: stops listening on sockets of the service manager and on addresses shared with others, closes idle connections, sends
@@ -187,23 +190,23 @@ size_t http_query_count(const struct http_exchange *x, const char *key);
 struct sl_str http_query(const struct http_exchange *x, const char *key); /* data NULL if absent */
 
 /* Reads the whole decoded body (Content-Encoding removed), at most the route's limit. Bodies above 1 MiB are spooled to an
- * unlinked file and mapped. Reserves memory for it according to the route's weight (x->memory). On failure the response is set
- * (400, 408, 413, 415, 503) or the client is gone (SL_CANCELLED). */
+ * unlinked file and mapped. Reserves memory for parsing it in x->memory (http_route.body_weight). On failure the response is set
+ * (status 4xx or 5xx) or the client is gone (SL_CANCELLED). */
 enum sl_code http_body(struct http_exchange *x, struct sl_bytes *body) SL_SUSPENDS;
 
 /* Like http_body, but returns the body as an unlinked file that outlives the exchange; the caller closes `*fd`. */
 enum sl_code http_body_take(struct http_exchange *x, int *fd) SL_SUSPENDS;
 
-/* Reads the next piece of the decoded body, at most 256 KiB, valid until the next call; empty at the end. For uploads that are
- * not collected. */
+/* Reads the next part of the decoded body, at most 256 KiB, valid until the next call; empty at the end. For handlers that process
+ * a body while it arrives. Errors are those of http_body. */
 enum sl_code http_body_read(struct http_exchange *x, struct sl_bytes *piece) SL_SUSPENDS;
 
 /* True if the client already has the version with this quoted tag (If-None-Match): respond with 304. */
 bool http_has_tag(const struct http_exchange *x, struct sl_str tag);
 /* True if the client accepts gzip, even if it prefers another coding. */
 bool http_accepts_gzip(const struct http_exchange *x);
-/* Parses a form (application/x-www-form-urlencoded) or a query into pairs, in order; decoded, in the arena. NULL, with
- * `*count` 0, for an empty text, or when out of memory. */
+/* Parses a form (application/x-www-form-urlencoded) or a query into decoded pairs, in order; their strings are in the arena or
+ * point into `text`. NULL, with `*count` 0, for an empty text, or when out of memory. */
 struct http_query *http_form(struct sl_arena *arena, struct sl_str text, size_t *count);
 
 /* Appends "https://HOST/" as the client addressed the service; "http" unless the connection has TLS or a proxy in front of it says so
@@ -228,14 +231,14 @@ void http_add_vary(struct http_exchange *x, struct sl_str name); /* adds a reque
  * `origins` matches any. (Fetch Standard, "CORS protocol") */
 bool http_origin_allowed(const struct http_exchange *x, const char *const *origins, size_t count,
                          struct sl_str *origin);
-/* copies the body */
+/* Sets the whole response; copies `body`. `content_type` may be NULL. */
 void http_reply(struct http_exchange *x, int status, const char *content_type, struct sl_str body);
 void http_reply_empty(struct http_exchange *x, int status);
 /* Sends the text in `json`; takes over the buffer. */
 void http_reply_json(struct http_exchange *x, int status, struct sl_buf *json);
 /* Sends the content; takes over the caller's reference. */
 void http_reply_content(struct http_exchange *x, int status, const char *content_type, struct shared_blob *content);
-/* Responds in the format of the route's family. */
+/* Sets an error response in the format of the route's API (http_family.error), else in the server's; `detail` may be NULL. */
 void http_reply_error(struct http_exchange *x, int status, const char *detail);
 /* Responds 503, as for SL_BUSY. */
 void http_reply_no_memory(struct http_exchange *x);
@@ -244,7 +247,8 @@ void http_reply_detail(struct http_exchange *x, int status, const char *detail, 
 
 /* Sends a file with 200 or, depending on the request's conditions and Range (RFC 9110, 13 and 14), responds 206, 304 or 416.
  * `etag` is a quoted strong tag (copied; NULL = none), `modified_s` seconds since the epoch (0 = none). The mapping must live
- * until `release(arg)` is called, after the response is written; it may be NULL. Cache-Control becomes "private, max-age=.." of
- * the options, unless it was set before; "public" is kept and gets the age. The file is read on the pool, never on the loop. */
+ * until `release(arg)` is called, after the response is written; `release` may be NULL. Cache-Control becomes "private, max-age=.."
+ * of the options, unless it was set before; "public" is kept and gets the age. The file is read on the pool, unless
+ * x->file_is_resident allows to send it from the mapping. */
 void http_reply_file(struct http_exchange *x, const char *content_type, struct sl_mapping *file, const char *etag,
                      int64_t modified_s, void (*release)(void *arg), void *arg);

@@ -24,16 +24,17 @@
 
 enum {
     READ_BUFFER = 64 * 1024,      /* shared by all connections */
-    READ_LATE = 4 * 1024,         /* part of it that is used after loop_slice_is_used_up() */
+    READ_LATE = 4 * 1024,         /* how much of READ_BUFFER is used once the loop's time slice is used up */
     BODY_WINDOW = 256 * 1024,     /* received, but not yet read by the handler */
     BODY_IN_MEMORY = 1024 * 1024, /* larger bodies go to an unlinked file */
-    BODY_WHOLE = 64 * 1024,     /* up to this known length: received without a fiber, in memory even if that is short */
-    BODY_FREE = 16 * 1024,      /* costs no more than a head: not counted as in flight */
-    OUTPUT_MAX = 1024 * 1024,   /* unsent output in memory */
-    DISCARD_LIMIT = 64 * 1024,  /* of unread bodies, and of rests of bodies after early responses */
+    BODY_WHOLE = 64 * 1024,       /* bodies of up to this known length are received without a fiber, always in memory */
+    BODY_FREE = 16 * 1024,        /* smaller bodies cost no more than a head: they do not count as in flight */
+    OUTPUT_MAX = 1024 * 1024,     /* unsent output in memory */
+    DISCARD_LIMIT =
+        64 * 1024, /* most bytes that are received only to drop them, of a body that no handler reads (on) */
     PIPELINE_LIMIT = 16 * 1024, /* received while a request runs */
     CHUNK_CREDIT = 16 * 1024,   /* framing of a chunked body that is allowed whatever its content is (check_framing) */
-    RESERVE_CLASS = 64,         /* connections above the limit, reserved for health checks */
+    RESERVE_CLASS = 64,         /* connections accepted above max_connections, which may only send health checks */
     ADDRESS_MAX = 46,
     PLAIN_BUFFER = 16 * 1024,  /* a TLS record */
     MAX_ENCRYPTED = 64 * 1024, /* encrypted before it is written to the socket */
@@ -102,14 +103,14 @@ struct request_body {
     const char *failed_detail;
     bool discard;                        /* nobody reads it: bytes are counted and dropped */
     size_t here;                         /* bytes that were received with the head */
-    struct client_address *in_flight_of; /* counts it in `halves` */
+    struct client_address *in_flight_of; /* the address whose counter `halves` includes this body; NULL = none */
     bool is_counted;                     /* against max_bodies_in_flight */
     struct fiber *reader;
     struct sl_mapping spool;
 };
 
 struct request {
-    struct http_exchange x; /* first: an exchange is its request */
+    struct http_exchange x; /* first, so that a pointer to an exchange is one to its request, too */
     struct http_server *server;
     struct connection *connection;
     llhttp_t parser;
@@ -232,7 +233,7 @@ struct http_server {
     struct tls_context *tls; /* for new connections; NULL = none */
     bool has_admin;          /* there are admin listeners */
     char read_buffer[READ_BUFFER];
-    /* records: decrypted, being parsed; collected, to be encrypted */
+    /* one TLS record each: decrypted bytes being parsed; plain bytes to be encrypted */
     uint8_t opened[PLAIN_BUFFER], to_seal[PLAIN_BUFFER];
 };
 
@@ -241,7 +242,8 @@ struct http_server {
 bool origin_check_host(struct request *r);
 /* True if the request's origin may post forms; else sets the response (403). */
 bool origin_check_form(struct request *r);
-/* Sets the CORS headers, for routes that do not do so themselves. True if the request is a preflight, which is answered. */
+/* Sets the CORS headers, for routes that do not do so themselves. True if the request is a preflight: its response is set, too.
+ * `wrong_method`: no route of the path has this method, as is the case with the OPTIONS of preflights. */
 bool origin_allow(struct request *r, bool wrong_method);
 
 /* ---- listener.c ---- */
@@ -251,11 +253,12 @@ enum { MAX_PASSED_LISTENERS = 64 };
 enum sl_code listener_open(struct http_listener *listener, const char *address, struct sl_error *error);
 void listener_close(struct http_listener *listener);
 
-/* Descriptors that the service manager passed under the name "https", "admin", or "http", which includes all other names. */
+/* Stores the descriptors that the service manager passed under `name` ("https", "admin", or "http", which includes all other
+ * names); returns how many. */
 size_t listeners_get_passed(const char *name, int fds[MAX_PASSED_LISTENERS]);
-/* Keeps child processes from using them (clears LISTEN_FDS). */
+/* Unsets LISTEN_FDS and its companions, so that child processes do not take the passed sockets for theirs. */
 void listeners_unset_environment(void);
-/* Uses one of them, which listens already. */
+/* Prepares a listener for a socket that the service manager passed, which listens already. */
 enum sl_code listener_adopt(struct http_listener *listener, int fd, struct sl_error *error);
 
 /* ---- certificates.c ---- */
@@ -263,29 +266,31 @@ enum sl_code listener_adopt(struct http_listener *listener, int fd, struct sl_er
 /* Reads certificate, key and the CA of clients as the options name them. The code and error of tls_context_server. */
 enum sl_code server_load_certificate(const struct http_options *options, struct tls_context **context,
                                      struct sl_error *error);
-/* Reads them again, after a reload. If they are invalid, the server keeps the old ones instead of ending. */
+/* Reads certificate, key and the CA of clients again, after a reload. If they are invalid, the server keeps the old ones. */
 void server_renew_certificate(struct http_server *server);
 
 /* ---- server.c ---- */
-void server_timer(struct connection *c, enum connection_timeout timeout); /* (re)starts it; TIMEOUT_NONE stops it */
-void server_add_connection(struct connection *c);                         /* a new connection */
-void server_remove_connection(struct connection *c);                      /* a connection is closed */
-bool server_is_full(const struct http_server *server);                    /* true beyond max_connections */
-void server_count(const struct connection *c, int change);                /* adds `change` to the gauge of its state */
+/* Starts the connection's only timeout anew, replacing one in progress; TIMEOUT_NONE stops it. */
+void server_timer(struct connection *c, enum connection_timeout timeout);
+void server_add_connection(struct connection *c);          /* a new connection */
+void server_remove_connection(struct connection *c);       /* a connection is closed */
+bool server_is_full(const struct http_server *server);     /* true beyond max_connections */
+void server_count(const struct connection *c, int change); /* adds `change` to the gauge of its state */
 void server_bound_handshakes(struct http_server *server);
 void server_free(struct http_server *server);
 /* Builds the routes and their data; before anything else. False when out of memory. */
 bool server_take_routes(struct http_server *server);
 
 /* ---- connection.c ---- */
-void connection_accept(struct http_listener *listener, int fd); /* takes over the accepted socket */
-void connection_state(struct connection *c, enum http_request_state state);
-void connection_abort(struct connection *c, bool reset); /* closes at once and cancels its request */
+void connection_accept(struct http_listener *listener, int fd);             /* takes over the accepted socket */
+void connection_state(struct connection *c, enum http_request_state state); /* sets the state, and updates the gauges */
+void connection_abort(struct connection *c, bool reset);                    /* closes at once and cancels its request */
 void connection_handle_timeout(struct connection *c);
 void connection_read(struct connection *c, bool on);
-/* Sends a few bytes, before all that is written later; false if the connection is unusable. */
+/* Sends a few bytes, before all that is written later; false if the connection is unusable or memory is out. */
 bool connection_send(struct connection *c, struct sl_str text);
-/* Its request has ended; `whole`: all of it was parsed, so no more bytes of it can follow. */
+/* Called when the connection's request has ended. `close`: no further request is read. `whole`: all of the request was parsed, so
+ * no more bytes of it can follow. */
 void connection_end_request(struct connection *c, bool close, bool whole);
 const char *connection_peer(struct connection *c);
 
@@ -303,11 +308,11 @@ void parse_init(void);
 void parse_head(struct request *r, struct sl_bytes head, unsigned lines);
 /* Answers a request with an invalid head: 400, 408, 414, 431 ... */
 void parse_refuse(struct request *r, int status, const char *detail);
-/* Feeds body bytes; returns how many belong to this request. */
+/* Feeds body bytes; returns how many belong to this request: all, after an error in the framing. */
 size_t parse_body(struct request *r, struct sl_bytes data);
 
 /* ---- router.c ---- */
-/* Finds the route and sets the captures. Returns 0, or the status of the response, with Allow set for 405. */
+/* Sets x->route, its `*index` in `routes`, and x->captures. Returns 0, or the status of the response, with Allow set for 405. */
 int route_find(struct http_exchange *x, const struct http_route *routes, unsigned *index);
 void route_allow_all(struct http_exchange *x, const struct http_route *routes);
 /* Percent-decodes into the arena; false for a bad escape, a NUL or invalid UTF-8, and, with data NULL, when out of memory. */
@@ -315,15 +320,15 @@ bool percent_decode(struct sl_arena *arena, struct sl_str text, struct sl_str *o
 
 /* ---- body.c ---- */
 #define BODY_NO_MEMORY "not enough memory for this request"
-/* True if one more body may be in flight, which is counted then. Before body_init. */
+/* True if one more body may be in flight; counts it then. To be called before body_init. */
 bool body_reserve(struct request *r);
 void body_init(struct request *r);             /* after the head's checks */
 bool body_is_awaited(const struct request *r); /* true if the handler need not run before the body is complete */
 void body_receive(struct request *r, struct sl_bytes data);
 void body_fail(struct request *r, int status, const char *detail); /* wakes the reader */
-/* The reader fails: sets the response, and returns what http_body does. */
+/* For the fiber that reads the body: fails the body (body_fail), sets the response, and returns the code that http_body returns. */
 enum sl_code body_refuse(struct request *r, int status, const char *detail);
-void body_complete(struct request *r);
+void body_complete(struct request *r);                 /* the last byte of the request was parsed: wakes the reader */
 bool body_discard_rest(struct request *r) SL_SUSPENDS; /* true if the connection can be used for another request */
 void body_finish(struct request *r);                   /* frees */
 
@@ -351,12 +356,14 @@ bool send_reset(struct request *r);
 const char *server_date(struct http_server *server);
 
 /* ---- address.c ---- */
-void set_client_and_request_id(struct request *r); /* sets client address and request id */
+/* Sets x.client to the client's address and x.request_id to the X-Request-Id of a trusted proxy, else to a new UUID. */
+void set_client_and_request_id(struct request *r);
 /* Counts the connection for its client's address, once; false if there are too many. */
 bool address_add_connection(struct request *r);
 void address_remove_connection(struct connection *c);
-/* Returns the counters of an address; NULL when out of memory. Dropped when all are zero. */
+/* Returns the counters of an address, new ones if it has none; NULL when out of memory. */
 struct client_address *address_entry(struct http_server *server, struct sl_str address);
+/* Frees the counters of an address if all are zero. */
 void address_remove_entry(struct http_server *server, struct client_address *entry);
 void random_uuid(struct http_server *server, char out[37]);
 

@@ -62,7 +62,7 @@ static void note_bound(struct http_listener *listener)
     snprintf(listener->address, sizeof listener->address, v6 ? "[%s]:%u" : "%s:%u", host, port);
 }
 
-/* Creates the listener's socket and binds it. This and the following functions return 0 or an errno. */
+/* Creates the listener's socket and binds it; returns 0 or an errno. On failure the socket may be open; listener_close closes it. */
 static int bind_socket(struct http_listener *listener, const void *address, size_t size)
 {
     const struct sockaddr *generic = address;
@@ -100,9 +100,9 @@ static void remove_stale(const struct sockaddr_un *address)
     close(fd);
 }
 
-/* Gives the socket to the group http.unix_group. If it has that group already, as below a set-group-ID directory, no permission
- * is needed. */
-static int share(const char *path, const char *name, const char **what)
+/* Gives the socket file to the group `name` (http.unix_group; NULL = leaves the group) and lets it connect. A file that has the group
+ * already, as in a set-group-ID directory, needs no chown and no permission for it. Returns 0 or an errno, which `*what` explains. */
+static int share_with_group(const char *path, const char *name, const char **what)
 {
     struct stat st;
     const struct group *group = name ? getgrnam(name) : NULL; /* not thread-safe, but called only at the start */
@@ -117,7 +117,7 @@ static int share(const char *path, const char *name, const char **what)
     return chmod(path, 0660) == 0 ? 0 : errno;
 }
 
-/* Binds a UNIX socket, restricted to the user and one group. `*what` explains a failure. */
+/* Binds a Unix socket, restricted to the user and one group. Returns 0 or an errno; `*what` explains one of the group. */
 static int bind_unix(struct http_listener *listener, const char *path, const char **what)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -130,14 +130,14 @@ static int bind_unix(struct http_listener *listener, const char *path, const cha
     if (result)
         return result;
     listener->bound = true;
-    return share(path, listener->server->options.unix_group, what);
+    return share_with_group(path, listener->server->options.unix_group, what);
 }
 
 void listener_close(struct http_listener *listener)
 {
     sl_close(listener->fd);
     if (listener->bound)
-        unlink(listener->address + 5);
+        unlink(listener->address + 5); /* after "unix:" */
 }
 
 enum sl_code listener_open(struct http_listener *listener, const char *address, struct sl_error *error)

@@ -28,8 +28,8 @@ struct multipart {
 };
 
 /* ---- parameters of header values (RFC 9110, 5.6.6) ---- */
-/* Parses the next `; name=value` at `*at` and moves on; removes the quotes of a value. Returns 0 at the end, -1 if it
- * is malformed. */
+/* Parses the next `; name=value` at `*at` and advances `*at`; removes the quotes of a value. Returns 1, 0 at the end, -1 if the
+ * parameter is malformed. */
 static int next_parameter(struct sl_str text, size_t *at, struct sl_str *name, struct sl_str *value, bool *quoted)
 {
     while (*at < text.size && (http_is_blank(text.data[*at]) || text.data[*at] == ';'))
@@ -140,12 +140,12 @@ static enum sl_code begin_part(struct multipart *m, struct sl_error *error)
         size_t size = end ? (size_t)(end - headers.data) - at : headers.size - at;
         struct sl_str line = {headers.data + at, size};
         if (size > 0 && (!memchr(line.data, ':', size) || http_is_blank(line.data[0])))
-            return sl_fail(error, SL_MALFORMED, "malformed header of a part");
+            return sl_fail(error, SL_MALFORMED, "malformed header in a part of the multipart body");
         if (!part_name(m, line, &name))
-            return sl_fail(error, SL_MALFORMED, "malformed Content-Disposition of a part");
+            return sl_fail(error, SL_MALFORMED, "malformed Content-Disposition in a part of the multipart body");
         at += size + 2;
     }
-    if (!name.data)
+    if (!name.data) /* from unescape */
         return sl_fail(error, SL_BUSY, "out of memory");
     return m->callbacks.begin ? m->callbacks.begin(m->callbacks.arg, name, error) : SL_OK;
 }
@@ -184,8 +184,9 @@ static enum sl_code pass_contents(struct multipart *m, const void *data, size_t 
     return m->callbacks.data(m->callbacks.arg, (struct sl_bytes){data, size}, error);
 }
 
-/* The delimiter has CR only as its first byte. So after a mismatch no shorter prefix of it can end the input so far, and the
- * search continues at the mismatching byte. */
+/* Passes contents on up to the next delimiter. Returns at its end with m->matched == m->delimiter_size, else with all of `*in` used; a
+ * begun delimiter at the end of `*in` is held back as m->matched. The delimiter has CR only as its first byte, so after a mismatch no
+ * shorter prefix of it can match, and the search continues at the mismatching byte. */
 static enum sl_code scan_data(struct multipart *m, struct sl_bytes *in, struct sl_error *error)
 {
     const uint8_t *start = in->data, *end = in->data + in->size, *at = start;
@@ -215,7 +216,7 @@ static enum sl_code scan_data(struct multipart *m, struct sl_bytes *in, struct s
             start = at;
             continue;
         }
-        /* The partial match was content. */
+        /* The partial match was content. If it began in an earlier call, its bytes are those of the delimiter. */
         size_t size = m->matched - m->assumed;
         bool is_here = (size_t)(at - (const uint8_t *)in->data) >= size;
         enum sl_code code =
@@ -230,7 +231,7 @@ static enum sl_code scan_data(struct multipart *m, struct sl_bytes *in, struct s
     return m->matched ? SL_OK : pass_contents(m, start, (size_t)(end - start), error);
 }
 
-/* Ends the current part, if any. */
+/* Called after a complete delimiter: ends the current part; the first delimiter of a body ends none. */
 static enum sl_code delimiter_found(struct multipart *m, struct sl_error *error)
 {
     bool in_part = m->where == DATA;
@@ -240,7 +241,7 @@ static enum sl_code delimiter_found(struct multipart *m, struct sl_error *error)
     return in_part && m->callbacks.end ? m->callbacks.end(m->callbacks.arg, error) : SL_OK;
 }
 
-/* Reads one of the two bytes after a delimiter, a line end or "--"; skips blanks before the line end. */
+/* Reads one of the two bytes after a delimiter: CR LF, a new part, or "--", the end of the body. Skips blanks before them. */
 static enum sl_code read_tail(struct multipart *m, struct sl_bytes *in, struct sl_error *error)
 {
     uint8_t c = *in->data;
@@ -256,9 +257,9 @@ static enum sl_code read_tail(struct multipart *m, struct sl_bytes *in, struct s
         return SL_OK;
     }
     if (memcmp(m->tail, "\r\n", 2) != 0)
-        return sl_fail(error, SL_MALFORMED, "malformed boundary line");
+        return sl_fail(error, SL_MALFORMED, "malformed boundary line in the multipart body");
     if (++m->parts > MAX_PARTS)
-        return sl_fail(error, SL_MALFORMED, "more than %d parts", MAX_PARTS);
+        return sl_fail(error, SL_MALFORMED, "the multipart body has more than %d parts", MAX_PARTS);
     m->where = HEADERS;
     m->headers_size = 0;
     return SL_OK;
@@ -269,7 +270,8 @@ static enum sl_code read_headers(struct multipart *m, struct sl_bytes *in, struc
 {
     while (in->size > 0) {
         if (m->headers_size == MAX_HEADERS)
-            return sl_fail(error, SL_MALFORMED, "headers of a part larger than %d bytes", MAX_HEADERS);
+            return sl_fail(error, SL_MALFORMED, "the headers of a part of the multipart body exceed %d bytes",
+                           MAX_HEADERS);
         char c = (char)*in->data;
         m->headers[m->headers_size++] = c;
         in->data++;
@@ -309,6 +311,6 @@ enum sl_code multipart_feed(struct multipart *m, struct sl_bytes data, struct sl
 enum sl_code multipart_finish(struct multipart *m, struct sl_error *error)
 {
     if (m->where != EPILOGUE)
-        return sl_fail(error, SL_MALFORMED, "the last boundary is missing");
+        return sl_fail(error, SL_MALFORMED, "the multipart body is incomplete: its last boundary is missing");
     return SL_OK;
 }

@@ -33,8 +33,8 @@ struct multipart *multipart_new(struct sl_arena *arena, struct sl_str boundary,
                                 const struct multipart_callbacks *callbacks);
 /* File name of the current part, as sent; data NULL if it has none. Valid until the next part. */
 struct sl_str multipart_file_name(const struct multipart *m);
-/* `data` is passed on in consecutive pieces of at most MULTIPART_PIECE bytes; bytes after a piece are not examined before it is
- * passed on. */
+/* Parses the next bytes of the body and calls the callbacks. Contents are passed on in consecutive pieces of at most MULTIPART_PIECE
+ * bytes; bytes after a piece are not examined before it is passed on. SL_MALFORMED, or the first error of a callback. */
 enum { MULTIPART_PIECE = 1 << 20 };
 enum sl_code multipart_feed(struct multipart *m, struct sl_bytes data, struct sl_error *error);
 enum sl_code multipart_finish(struct multipart *m,

@@ -91,7 +91,8 @@ bool http_origin_allowed(const struct http_exchange *x, const char *const *origi
     return false;
 }
 
-/* True if responses may be read by the page that sent the request. Some families of routes have their own list of origins. */
+/* True if the page that sent the request may read responses, and `*origin` the value for Access-Control-Allow-Origin. The list is
+ * that of the route's API (http_family.origin_allowed), else http.cors.origins. */
 static bool is_listed(const struct request *r, struct sl_str *origin)
 {
     const struct http_options *options = &r->server->options;
@@ -121,8 +122,8 @@ static bool is_own(const struct request *r, struct sl_str origin)
     return r->host.size > 0 && sl_str_equal_nocase(without_suffix(origin, port), without_suffix(r->host, port));
 }
 
-/* True if browsers send this content type to other origins without a preflight (Fetch Standard, "CORS-safelisted request-header");
- * also no content type. */
+/* True if browsers send this content type, or none (an empty text), to other origins without a preflight (Fetch Standard,
+ * "CORS-safelisted request-header"). */
 static bool is_of_form(struct sl_str type)
 {
     static const struct sl_str forms[] = {

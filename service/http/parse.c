@@ -18,8 +18,8 @@ static struct request *get_request(llhttp_t *parser)
     return parser->data;
 }
 
-/* ---- llhttp's callbacks: the head is one piece, so each span is contiguous ---- */
-/* llhttp may report a text in pieces. They adjoin, as the whole head is in one buffer; so the last piece sets the size. */
+/* ---- llhttp's callbacks ---- */
+/* Takes a piece of the request target. The pieces of a text adjoin, as the whole head is in one buffer; so the last one sets the size. */
 static int on_url(llhttp_t *parser, const char *at, size_t size)
 {
     struct http_exchange *x = &get_request(parser)->x;
@@ -34,10 +34,10 @@ static int on_field(llhttp_t *parser, const char *at, size_t size)
 {
     struct request *r = get_request(parser);
     if (r->head_done) {
-        r->body.trailer_bytes += size + 4;
+        r->body.trailer_bytes += size + 4; /* 4: ": " and CR LF */
         return 0;
     }
-    if (r->x.header_count >= r->header_capacity)
+    if (r->x.header_count >= r->header_capacity) /* more fields than lines: malformed */
         return -1;
     struct http_header *header = &r->x.headers[r->x.header_count];
     if (!header->name.data)
@@ -46,7 +46,7 @@ static int on_field(llhttp_t *parser, const char *at, size_t size)
     return 0;
 }
 
-/* Takes a piece of a header's value. */
+/* Takes a piece of a header's value. Of trailers, the bytes are only counted. */
 static int on_value(llhttp_t *parser, const char *at, size_t size)
 {
     struct request *r = get_request(parser);
@@ -61,7 +61,7 @@ static int on_value(llhttp_t *parser, const char *at, size_t size)
     return 0;
 }
 
-/* Ends a field: trims the value and lowers the case of the name, for comparisons without regard to case. */
+/* A header is complete: trims the value and lowers the case of the name, which note_header and http_header compare. */
 static int on_value_complete(llhttp_t *parser)
 {
     struct request *r = get_request(parser);
@@ -101,7 +101,7 @@ static int on_chunk_header(llhttp_t *parser)
 static int on_message_complete(llhttp_t *parser)
 {
     get_request(parser)->message_done = true;
-    return HPE_PAUSED; /* one request at a time */
+    return HPE_PAUSED; /* what follows is a next request, for a parser of its own */
 }
 
 /* Sets the callbacks of llhttp; once for the process. */
@@ -126,7 +126,7 @@ void parse_refuse(struct request *r, int status, const char *detail)
     http_reply_error(&r->x, status, detail);
 }
 
-/* Keeps the headers that the server itself needs; their names are in lower case, and each differs from the others by its length. */
+/* Stores a header in the request if the server itself needs it. Names are in lower case; those needed differ in length. */
 static void note_header(struct request *r, const struct http_header *h)
 {
     switch (h->name.size) {
@@ -203,7 +203,8 @@ static struct sl_str get_query(const struct http_exchange *x)
     return (struct sl_str){question + 1, x->target.size - (size_t)(question + 1 - x->target.data)};
 }
 
-/* Checks what llhttp accepts; returns 0 or the status of the response. */
+/* Refuses heads that llhttp accepts but this server does not; stores the headers that the server needs. Returns 0 or the status of the
+ * response, whose detail is `*why`. */
 static int check_head(struct request *r, const char **why)
 {
     struct http_exchange *x = &r->x;
@@ -233,20 +234,20 @@ static int check_head(struct request *r, const char **why)
     return 0;
 }
 
-/* The response status for an error of llhttp. */
+/* Returns the response status for an error of llhttp; HPE_PAUSED_H2_UPGRADE is the preface of HTTP/2. */
 static int status_of_parser(enum llhttp_errno error)
 {
     return error == HPE_INVALID_VERSION || error == HPE_PAUSED_H2_UPGRADE ? 505 : 400;
 }
 
-/* True if the character may be in a method (RFC 9110, 5.6.2). */
+/* True if the character may be in a method, which is a token (RFC 9110, 5.6.2). */
 static bool is_token_char(char c)
 {
     return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
-/* Answers a request whose method llhttp does not know, which is not malformed: by its path, like any method without a route. False if it
- * is malformed. */
+/* Answers a well-formed request whose method llhttp does not know with 405, or 404 if its path is unknown. False if the request line is
+ * malformed, or llhttp has refused something else. */
 static bool refuse_unknown_method(struct request *r, struct sl_bytes head)
 {
     const char *line = (const char *)head.data, *end = memchr(line, '\r', head.size);
@@ -276,8 +277,9 @@ static void check_request(struct request *r)
     struct http_exchange *x = &r->x;
     struct http_server *server = r->server;
     const struct http_route *route = x->route;
+    /* `reserve`: accepted above the limit of connections, only for health checks, until others have been closed */
     if (r->connection->reserve && !server_is_full(server))
-        r->connection->reserve = false; /* the server is not full any more */
+        r->connection->reserve = false;
     if (r->connection->reserve && !route->health) {
         r->close = true;
         metric_add(METRIC_HTTP_REFUSED, 1, "slots", NULL, NULL);
@@ -330,7 +332,8 @@ static void check_request(struct request *r)
     }
 }
 
-/* Finds the request's route and checks the request. Routes for operators do not exist for other connections. */
+/* Finds the request's route and checks the request; a refusal sets x->status. Operators' routes exist only for connections of admin
+ * listeners, if there are any. */
 static void route_request(struct request *r)
 {
     struct http_exchange *x = &r->x;
@@ -390,7 +393,7 @@ void parse_head(struct request *r, struct sl_bytes head, unsigned lines)
         parse_refuse(r, 503, "not enough memory for this request");
         return;
     }
-    while (*copy == '\r' || *copy == '\n') /* empty lines before the request */
+    while (*copy == '\r' || *copy == '\n') /* skips empty lines before the request */
         copy++, head.size--;
     llhttp_init(&r->parser, HTTP_REQUEST, &settings);
     r->parser.data = r;
@@ -441,7 +444,8 @@ static void check_framing(struct request *r)
 {
     struct request_body *body = &r->body;
     uint64_t framing = body->raw_bytes - body->received;
-    framing = framing > body->trailer_bytes ? framing - body->trailer_bytes : 0;
+    framing =
+        framing > body->trailer_bytes ? framing - body->trailer_bytes : 0; /* trailers have a limit of their own */
     /* 16 bytes are enough for the size and line ends of a chunk; extensions may be as long as twice the contents */
     if (framing > 16 * body->chunks + 2 * body->received + CHUNK_CREDIT)
         refuse_body(r, 400, "request body has too many small chunks");
@@ -449,7 +453,8 @@ static void check_framing(struct request *r)
         refuse_body(r, 431, "request trailers too large");
 }
 
-/* The lines of trailers must satisfy the rules of head_scan; false if one does not. Stops after the empty line. */
+/* False if a line of the trailers begins with a blank or does not end with CR LF: llhttp would accept it, but head_scan refuses such lines
+ * in heads. Stops after the empty line that ends the trailers. */
 static bool check_trailers(struct request_body *body, struct sl_bytes data)
 {
     for (size_t i = 0; i < data.size && !body->trailers_end; i++) {
@@ -457,14 +462,15 @@ static bool check_trailers(struct request_body *body, struct sl_bytes data)
         bool line_end = c == '\n';
         if (line_end ? body->trailer_last != '\r' : body->trailer_line == 0 && (http_is_blank(c)))
             return false;
-        body->trailers_end = line_end && body->trailer_line == 1;
+        body->trailers_end = line_end && body->trailer_line == 1; /* only the CR */
         body->trailer_line = line_end ? 0 : body->trailer_line + 1;
         body->trailer_last = c;
     }
     return true;
 }
 
-/* Feeds llhttp; `*used` bytes are consumed. Trailers are checked first. */
+/* Feeds llhttp; sets `*used` to the bytes that belong to the request. llhttp pauses before the trailers (on_chunk_header): their lines are
+ * checked before it gets them. */
 static enum llhttp_errno feed(struct request *r, struct sl_bytes data, size_t *used)
 {
     *used = 0;

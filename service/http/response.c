@@ -1,4 +1,4 @@
-/* Builds responses, for handlers and for the server's own checks. */
+/* Reads headers and query of a request, and sets its response, for handlers and for the server's own checks. */
 #include "core/status.h"
 #include "http/impl.h"
 
@@ -48,7 +48,7 @@ bool http_client_gone(const struct http_exchange *x)
 enum sl_code http_pool_run(struct http_exchange *x, enum pool_job kind, void (*fn)(void *arg), void *arg,
                            struct sl_error *error)
 {
-    fiber_set_cancel(&x->group.cancelled);
+    fiber_set_cancel(&x->group.cancelled); /* set when the client is gone: ends a wait for the pool */
     enum sl_code code = pool_run(kind, fn, arg, error);
     fiber_set_cancel(NULL);
     return code;
@@ -70,7 +70,7 @@ bool header_is_set(const struct http_exchange *x, const char *name, struct sl_st
     return false;
 }
 
-/* True if a header's value has no control characters. */
+/* True if a header's value has no control characters other than tabs. */
 static bool is_clean(struct sl_str value)
 {
     for (size_t i = 0; i < value.size; i++)
@@ -90,7 +90,7 @@ void http_set_header(struct http_exchange *x, const char *name, struct sl_str va
             return;
         }
     }
-    if (x->response_header_count % HEADER_STEP == 0) {
+    if (x->response_header_count % HEADER_STEP == 0) { /* the array is full */
         struct http_header *grown =
             SL_ARENA_ARRAY(&x->arena, struct http_header, x->response_header_count + HEADER_STEP);
         if (!grown) {
@@ -206,7 +206,7 @@ void http_reply_file(struct http_exchange *x, const char *content_type, struct s
 }
 
 /* ---- the server's own errors ---- */
-/* The body of an error for families without a form of their own. */
+/* Sets the body of an error response for routes whose API has no format of its own (http_family.error). */
 static void reply_in_own_form(struct http_exchange *x, int status, const char *detail)
 {
     if (status == 404 || status == 405)

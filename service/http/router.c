@@ -1,3 +1,4 @@
+/* Finds the route of a request by path and method, and decodes its path and query. */
 #include "http/impl.h"
 
 bool percent_decode(struct sl_arena *arena, struct sl_str text, struct sl_str *out)
@@ -12,7 +13,7 @@ bool percent_decode(struct sl_arena *arena, struct sl_str text, struct sl_str *o
         if (c == '%') {
             int high = i + 2 < text.size ? sl_hex_digit(text.data[i + 1]) : -1;
             int low = i + 2 < text.size ? sl_hex_digit(text.data[i + 2]) : -1;
-            if (high < 0 || low < 0 || (high == 0 && low == 0))
+            if (high < 0 || low < 0 || (high == 0 && low == 0)) /* %00 would end a C string */
                 return false;
             c = (char)(high << 4 | low);
             i += 2;
@@ -47,7 +48,7 @@ static struct sl_str decode_form(struct sl_arena *arena, struct sl_str text)
 
 struct http_query *http_form(struct sl_arena *arena, struct sl_str text, size_t *count)
 {
-    size_t pairs = 1;
+    size_t pairs = 1; /* at most */
     *count = 0;
     for (size_t i = 0; i < text.size; i++)
         pairs += text.data[i] == '&';
@@ -85,7 +86,8 @@ static bool is_dots(struct sl_str segment)
     return sl_str_equal(segment, SL_STR(".")) || sl_str_equal(segment, SL_STR(".."));
 }
 
-/* Decodes a captured part of the path. A segment "." or ".." is an error even if it was encoded: no object has that name. */
+/* Decodes what a {name} or {name..} of the pattern stands for, and appends it to x->captures. A segment "." or ".." is an error even if it
+ * was encoded, as no object has that name; `rest` (of {name..}) is not checked for them. */
 static enum route_match_result capture(struct http_exchange *x, struct sl_str raw, bool rest)
 {
     struct sl_str decoded;
@@ -97,8 +99,8 @@ static enum route_match_result capture(struct http_exchange *x, struct sl_str ra
     return !rest && is_dots(decoded) ? BAD_SEGMENT : MATCH;
 }
 
-/* Walks pattern and path together. An error of a capture counts only if the whole path matches, which later segments may still
- * prevent. */
+/* Compares the path with a pattern, in which {name} stands for one segment and {name..} for the rest, and sets x->captures. If a segment
+ * cannot be decoded, that is the result only if the whole path matches, else NO_MATCH. */
 static enum route_match_result match_pattern(struct http_exchange *x, const char *pattern)
 {
     struct sl_str path = x->path;
@@ -142,7 +144,7 @@ static bool method_matches(const char *route_method, struct sl_str method)
            (sl_str_equal(wanted, SL_STR("GET")) && sl_str_equal(method, SL_STR("HEAD")));
 }
 
-/* True if the method is in the list. No method is a part of another one's name, so the separators do not matter. */
+/* True if the method is in the list. A search for the substring is enough, as no method's name contains another's. */
 static bool list_has(const struct sl_buf *list, const char *name)
 {
     size_t size = strlen(name);
@@ -152,7 +154,7 @@ static bool list_has(const struct sl_buf *list, const char *name)
     return false;
 }
 
-/* Adds a method to Allow, once. */
+/* Adds a method to the value of Allow, unless it is there; with GET also HEAD, which GET routes serve. */
 static void add_method(struct sl_buf *allow, const char *method, const char *separator)
 {
     if (list_has(allow, method))
@@ -186,7 +188,7 @@ static bool is_there(const struct http_exchange *x, const struct http_route *rou
     return !route->there || route->there(x);
 }
 
-/* Lists in Allow the methods of all routes with this path; returns the status. */
+/* Sets Allow to the methods of all routes with this path, separated as x->route's API prefers; returns the status 405. */
 static int method_not_allowed(struct http_exchange *x, const struct http_route *routes)
 {
     struct sl_buf allow = {0};
@@ -199,8 +201,8 @@ static int method_not_allowed(struct http_exchange *x, const struct http_route *
     return 405;
 }
 
-/* Looks for a route among the literal ones, or among the patterns. Returns 0 and sets x->route, or returns an HTTP status; -1 = not
- * found. `*other_method`: the first route with this path but another method. */
+/* Looks for a route among those without or, unless `literal`, with captures. If found, sets x->route and returns 0, or the HTTP status if
+ * a captured segment is invalid. Else returns -1. `*other_method`, if NULL, becomes the first route of the path with another method. */
 static int try_routes(struct http_exchange *x, const struct http_route *routes, bool literal,
                       const struct http_route **other_method)
 {

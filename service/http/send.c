@@ -1,4 +1,4 @@
-/* Writes responses: head and body in one system call if the socket takes them, else waits for the client. */
+/* Writes responses: head and body in one system call if the socket takes both, else waits until the client has read some. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -56,7 +56,7 @@ static bool has_length(int status)
     return status != 204 && status != 304;
 }
 
-/* Upper bound of the size of the head. */
+/* Returns an upper bound of the size of the head that make_head writes: 512 bytes are enough for what does not depend on the request. */
 static size_t head_bound(const struct http_exchange *x)
 {
     size_t bound = 512 + x->request_id.size;
@@ -72,7 +72,7 @@ static bool wants_retry_after(const struct http_exchange *x)
     return x->route && !x->route->job;
 }
 
-/* Writes the head into the request's arena; base NULL when out of memory. */
+/* Writes the head into the request's arena; base NULL when out of memory, also if a header was lost for that (x->header_lost). */
 static uv_buf_t make_head(struct request *r, uint64_t length)
 {
     struct http_exchange *x = &r->x;
@@ -140,7 +140,8 @@ static void skip(uv_buf_t **bufs, unsigned *count, size_t size)
     }
 }
 
-/* Closes the connection after a failed write; always false. A file is cut by a reset: a truncated body must not look complete. */
+/* Closes the connection after a failed write; returns false. A response that is a file ends with a reset, as a truncated body must not look
+ * complete. */
 static bool write_failed(struct request *r)
 {
     if (!r->connection->dead) {
@@ -158,9 +159,10 @@ static size_t http_send_count_bytes(const uv_buf_t *bufs, unsigned count)
     return size;
 }
 
-/* ---- with TLS: encrypts a few records of up to 16 KiB at a time, to keep little output twice ---- */
+/* ---- with TLS: encrypts a few records of up to 16 KiB at a time, so that little output is in memory both plain and encrypted ---- */
 
-/* Takes the contents of the next record from `*bufs`; joins small buffers. */
+/* Takes the plain bytes of the next TLS record from `*bufs`. If the first buffer is smaller than a record and not the last one, copies
+ * bytes of several buffers into one record, to send fewer of them. */
 static struct sl_bytes next_record(struct http_server *server, uv_buf_t **bufs, unsigned *count)
 {
     struct sl_bytes record = {(const uint8_t *)(*bufs)->base, (*bufs)->len};
@@ -179,7 +181,8 @@ static struct sl_bytes next_record(struct http_server *server, uv_buf_t **bufs, 
     return record;
 }
 
-/* Encrypts records and writes them until the socket takes no more; encrypted bytes that are left stay in the output of TLS. */
+/* Encrypts records and writes them until the socket takes no more; encrypted bytes that are left stay in tls_output. False if that failed;
+ * the connection is closed then. */
 static bool seal_and_write(struct request *r, uv_buf_t **bufs, unsigned *count)
 {
     struct connection *c = r->connection;
@@ -203,13 +206,13 @@ static bool seal_and_write(struct request *r, uv_buf_t **bufs, unsigned *count)
     return true;
 }
 
-/* True if bytes are left after write_some. */
+/* True if write_some has left bytes: plain ones in its buffers (`count`), or encrypted ones. */
 static bool is_unsent(const struct request *r, unsigned count)
 {
     return count > 0 || (r->connection->tls && !r->connection->dead && tls_output(r->connection->tls)->size > 0);
 }
 
-/* Writes what the socket takes now; `*bufs` are the rest. False if the connection is gone. */
+/* Writes what the socket takes now; `*bufs` and `*count` become the rest. False if the connection is closed. */
 static bool write_some(struct request *r, uv_buf_t **bufs, unsigned *count)
 {
     if (r->connection->dead)
@@ -224,7 +227,8 @@ static bool write_some(struct request *r, uv_buf_t **bufs, unsigned *count)
     return true;
 }
 
-/* Writes the rest as the client takes it, then calls `done`; with TLS only what is encrypted. */
+/* Lets libuv write the buffers as the client takes them, then call `done`. With TLS it writes only the bytes that are encrypted already,
+ * not `bufs`. False if that failed; the connection is closed then. */
 static bool write_rest(struct request *r, uv_buf_t *bufs, unsigned count, uv_write_cb done)
 {
     struct connection *c = r->connection;
@@ -250,7 +254,7 @@ static bool write_rest(struct request *r, uv_buf_t *bufs, unsigned count, uv_wri
     return true;
 }
 
-/* Called after write_rest has ended; false if it failed. */
+/* Called when the write that write_rest started has ended; false if that failed, which closes the connection. */
 static bool rest_is_written(struct request *r)
 {
     struct connection *c = r->connection;
@@ -264,7 +268,7 @@ static bool rest_is_written(struct request *r)
     return true;
 }
 
-/* Writes all; false if the connection is gone. */
+/* Writes the buffers; suspends until libuv has written them. False if the connection is closed. */
 static bool write_bufs(struct request *r, uv_buf_t *bufs, unsigned count)
 {
     while (write_some(r, &bufs, &count)) {
@@ -277,7 +281,7 @@ static bool write_bufs(struct request *r, uv_buf_t *bufs, unsigned count)
             fiber_suspend_uncancellable(); /* the buffers are in use until then */
         if (!rest_is_written(r))
             return false;
-        if (!r->connection->tls)
+        if (!r->connection->tls) /* with TLS, more may have to be encrypted */
             return true;
     }
     return false;
@@ -301,17 +305,18 @@ static void http_send_copy(void *arg)
     memcpy(job->to, job->from, job->size);
 }
 
-/* Reads a mapping on the pool, as its pages may not be resident. */
-static bool read_window(const struct content_source *origin, uint64_t offset, void *to, size_t size)
+/* Copies a window of the source to `to`, on the pool: shared_blob_read reads a file, and the pages of a mapping may not be resident. */
+static bool read_window(const struct content_source *source, uint64_t offset, void *to, size_t size)
 {
-    struct copy_job job = {to, origin->mapped + offset, size};
-    if (origin->content)
-        return shared_blob_read(origin->content, offset, to, size, NULL) == SL_OK;
+    if (source->content)
+        return shared_blob_read(source->content, offset, to, size, NULL) == SL_OK;
+    struct copy_job job = {to, source->mapped + offset, size};
     return pool_run(POOL_IO, http_send_copy, &job, NULL) == SL_OK;
 }
 
-/* Sends the first window together with the head. */
-static bool write_windows(struct request *r, uv_buf_t head, const struct content_source *origin, struct file_part part)
+/* Sends a part of a file through a buffer of FILE_WINDOW bytes, the first window together with the head. On failure closes the
+ * connection and returns false. */
+static bool write_windows(struct request *r, uv_buf_t head, const struct content_source *source, struct file_part part)
 {
     size_t window = part.size < FILE_WINDOW ? (size_t)part.size : FILE_WINDOW;
     char *buffer = malloc(window ? window : 1);
@@ -319,8 +324,8 @@ static bool write_windows(struct request *r, uv_buf_t head, const struct content
     for (uint64_t done = 0; ok && done < part.size;) {
         size_t size = part.size - done < window ? (size_t)(part.size - done) : window;
         uv_buf_t bufs[2] = {head, uv_buf_init(buffer, (unsigned)size)};
-        ok = read_window(origin, part.offset + done, buffer, size) && write_bufs(r, bufs, 2);
-        head.len = 0;
+        ok = read_window(source, part.offset + done, buffer, size) && write_bufs(r, bufs, 2);
+        head.len = 0; /* it is sent */
         done += size;
     }
     free(buffer);
@@ -340,24 +345,25 @@ static bool may_send_in_place(const struct request *r, struct file_part part)
 /* Sends a part of a mapped file after the head: at once from the mapping if that is possible, else in windows. */
 static void write_file(struct request *r, uv_buf_t head, struct file_part part)
 {
-    struct content_source origin = {.mapped = r->x.file->bytes.data};
+    struct content_source source = {.mapped = r->x.file->bytes.data};
     if (!may_send_in_place(r, part)) {
-        write_windows(r, head, &origin, part);
+        write_windows(r, head, &source, part);
         return;
     }
-    char *bytes = (char *)(uintptr_t)(origin.mapped + part.offset);
+    char *bytes = (char *)(uintptr_t)(source.mapped + part.offset);
     uv_buf_t bufs[2] = {head, uv_buf_init(bytes, (unsigned)part.size)};
     write_bufs(r, bufs, 2);
 }
 
-/* Moves a large response to a file if the socket does not take it at once. */
+/* Sends a content after the head: from memory, or in windows if it is in a file. If more than OUTPUT_MAX is left when the socket takes no
+ * more, moves the content to a file, so that a slow client does not hold memory. False if the connection is closed. */
 static bool write_content(struct request *r, uv_buf_t head, struct shared_blob *content)
 {
     struct sl_bytes bytes = shared_blob_pin(content);
     struct file_part part = {0, bytes.size};
-    struct content_source origin = {.content = content};
+    struct content_source source = {.content = content};
     if (!bytes.data)
-        return write_windows(r, head, &origin, part);
+        return write_windows(r, head, &source, part);
     uv_buf_t both[2] = {head, uv_buf_init((char *)(uintptr_t)bytes.data, (unsigned)bytes.size)}, *bufs = both;
     unsigned count = 2;
     bool ok = write_some(r, &bufs, &count);
@@ -369,10 +375,11 @@ static bool write_content(struct request *r, uv_buf_t head, struct shared_blob *
         ok = write_bufs(r, bufs, count);
     shared_blob_unpin(content);
     part = (struct file_part){bytes.size - left, left};
-    return move ? write_windows(r, uv_buf_init(NULL, 0), &origin, part) : ok;
+    return move ? write_windows(r, uv_buf_init(NULL, 0), &source, part) : ok;
 }
 
-/* True if the unread rest of the body is small enough to read it and keep the connection. */
+/* True if the unread rest of the body is small enough to read it and keep the connection. Not if its size is unknown, or the client waits
+ * for 100 Continue (interim_due) and may never send it. */
 static bool rest_is_small(const struct request *r)
 {
     if (r->message_done)
@@ -382,8 +389,9 @@ static bool rest_is_small(const struct request *r)
     return (uint64_t)r->x.content_length - r->body.received <= DISCARD_LIMIT;
 }
 
-/* Decides if this is the last response of the connection. */
-static void decide_close(struct request *r)
+/* Called before a response is written: sets r->close if it is the last one of the connection, and notes the time, for the check of the
+ * client's minimum rate. */
+static void begin_response(struct request *r)
 {
     const struct http_server *server = r->server;
     if (server->draining || server->stopping || !rest_is_small(r) ||
@@ -401,7 +409,8 @@ static void check_body(struct http_exchange *x)
     }
 }
 
-/* Makes a large body a content, which is charged to the memory budget and can be moved to a file. */
+/* Makes a large body a shared_blob, which is charged to the memory budget and can be moved to a file. Without memory for that it remains
+ * a body. */
 static void share_large_body(struct http_exchange *x)
 {
     if (x->content || x->body.size <= OUTPUT_MAX)
@@ -420,8 +429,8 @@ bool send_reset(struct request *r)
     return true;
 }
 
-/* Sends the response: the status and headers that its file or compression adds, then the body from wherever it is. A
- * head without memory closes the connection. */
+/* Completes the status and headers (conditions and ranges of a file, compression of other bodies), then sends head and body. Without
+ * memory for the head the connection is closed. */
 void send_answer(struct request *r)
 {
     struct http_exchange *x = &r->x;
@@ -435,7 +444,7 @@ void send_answer(struct request *r)
     else
         encode_body(r);
     share_large_body(x);
-    decide_close(r);
+    begin_response(r);
     uint64_t length = x->file ? part.size : x->content ? shared_blob_size(x->content) : x->body.size;
     uv_buf_t bufs[2] = {make_head(r, length), uv_buf_init((char *)x->body.data, 0)};
     if (!bufs[0].base) {
@@ -452,7 +461,7 @@ void send_answer(struct request *r)
     }
 }
 
-/* The rest of a response without a fiber is written. */
+/* The write that send_now left to libuv has ended. */
 static void on_now_written(uv_write_t *write, int status)
 {
     struct request *r = write->data;
@@ -461,8 +470,8 @@ static void on_now_written(uv_write_t *write, int status)
     request_answered(r);
 }
 
-/* Sends head and body. What the socket does not take at once is written later, and request_answered follows then; else it is called here,
- * also after a failure. */
+/* Sends head and body on the loop. If the socket does not take all at once, libuv writes the rest later and on_now_written calls
+ * request_answered; else it is called here, also after a failure. */
 void send_now(struct request *r)
 {
     struct http_exchange *x = &r->x;
@@ -471,7 +480,7 @@ void send_now(struct request *r)
         return;
     }
     check_body(x);
-    decide_close(r);
+    begin_response(r);
     uv_buf_t both[2] = {make_head(r, x->body.size), uv_buf_init((char *)x->body.data, (unsigned)x->body.size)};
     uv_buf_t *bufs = both;
     unsigned count = r->head_only || !has_length(x->status) || x->body.size == 0 ? 1 : 2;
@@ -482,7 +491,7 @@ void send_now(struct request *r)
     request_answered(r);
 }
 
-/* Sends 100 Continue. The socket may still be full of an earlier response: what does not fit is sent before all that is written later. */
+/* Sends 100 Continue. If the socket is still full of an earlier response, it is queued, before all that is written later. */
 void send_interim(struct request *r)
 {
     r->interim_due = false;

@@ -13,10 +13,10 @@
 enum {
     HANDSHAKE_MS = 10000,
     EVICT_IDLE_MS = 1000, /* EVICT_*_MS: how long a connection must have waited before a full server may close it */
-    EVICT_LOOKS = 64,     /* most connections that evict_of_many looks at */
+    EVICT_LOOKS = 64,     /* most connections that evict_from_busy_address looks at */
     EVICT_ANSWERED_MS = 250,
     EVICT_SILENT_MS = 1000,
-    EVICT_UPLOAD_MS = 5000, /* for families with a body timeout of their own */
+    EVICT_UPLOAD_MS = 5000, /* for APIs with a body timeout of their own */
     RESERVE_HEADER_MS = 2000,
     DISCARD_MS = 2000,
     LINGER_MS = 5000,
@@ -46,7 +46,8 @@ void http_options_default(struct http_options *options)
 }
 
 /* ---- timeouts ----
- * All timeouts of a kind have the same duration, so its list is ordered by due time: starting one appends it. */
+ * Connections with the same kind of timeout are in one queue. As a kind has one duration, appending keeps a queue ordered by due time. A
+ * connection that writes is counted in a gauge of its own, which changes with the timeout. */
 void server_timer(struct connection *c, enum connection_timeout timeout)
 {
     struct timer_queue *queue = &c->server->queues[c->timeout];
@@ -183,12 +184,12 @@ static bool evict_idle(struct http_server *server, uint64_t ms)
     return true;
 }
 
-/* Closes the connection with this timeout that has waited longest for its client, if for at least `ms`. */
+/* Closes the connection with this timeout that has waited longest for its client, if for at least `ms`; false if there is none. */
 static bool evict_silent(struct http_server *server, size_t timeout, uint64_t ms)
 {
     const struct timer_queue *queue = &server->queues[timeout];
     struct connection *oldest = first_due(server, timeout);
-    if (!oldest || loop_now_ms() + queue->ms < oldest->due_ms + ms)
+    if (!oldest || loop_now_ms() + queue->ms < oldest->due_ms + ms) /* it waits since due_ms - queue->ms */
         return false;
     if (oldest->request && !oldest->request->aborted)
         oldest->request->aborted = "slow";
@@ -196,8 +197,9 @@ static bool evict_silent(struct http_server *server, size_t timeout, uint64_t ms
     return true;
 }
 
-/* Closes a connection with an incomplete body whose address has very many of them: one of those that were silent longest. */
-static bool evict_of_many(struct http_server *server)
+/* Closes a connection with an incomplete body whose client address has more incomplete bodies than a quarter of max_connections: the one
+ * of these that was silent longest. Looks at few, as this may be called for each new connection. */
+static bool evict_from_busy_address(struct http_server *server)
 {
     struct connection *c = first_due(server, TIMEOUT_BODY);
     for (int looks = 0; c && looks < EVICT_LOOKS; looks++, c = SL_LIST_NEXT(c, timer)) {
@@ -211,7 +213,8 @@ static bool evict_of_many(struct http_server *server)
     return false;
 }
 
-/* Closes a connection of a full server: an idle one, an answered one that still sends, or one whose client lets the server wait. */
+/* Closes a connection of a full server, the first of: an idle one; an answered one that still sends; one that was silent within a body or
+ * head; one of an address with very many bodies. False if there is none. */
 static bool evict_one(struct http_server *server)
 {
     static const struct {
@@ -229,10 +232,10 @@ static bool evict_one(struct http_server *server)
     for (size_t i = TIMEOUT_FAMILY; i < server->queue_count; i++)
         if (evict_silent(server, i, EVICT_UPLOAD_MS))
             return true;
-    return evict_of_many(server);
+    return evict_from_busy_address(server);
 }
 
-/* Closes the connection with the longest handshake when there are too many. */
+/* Closes the connection whose TLS handshake began first when there are more than MAX_HANDSHAKES. */
 void server_bound_handshakes(struct http_server *server)
 {
     struct connection *oldest = first_due(server, TIMEOUT_HANDSHAKE);
@@ -240,7 +243,8 @@ void server_bound_handshakes(struct http_server *server)
         connection_abort(oldest, false);
 }
 
-/* Closes idle connections before the limit is reached, and others when it is. */
+/* Called for each new connection: closes one that was idle for EVICT_IDLE_MS when 90 % of the limit are open, and others that do no
+ * work when the limit is reached. */
 static void server_close_idle(struct http_server *server)
 {
     size_t limit = server->options.max_connections;
@@ -251,7 +255,8 @@ static void server_close_idle(struct http_server *server)
 }
 
 /* ---- accepting ----
- * libuv's own listeners retry at once when accept fails, which loops while no descriptor is free. These pause instead. */
+ * libuv's own listeners retry at once when accept fails, which loops while no descriptor is free. These pause instead, until on_tick or
+ * the end of a connection resumes them. */
 static void pause_listener(struct http_listener *listener)
 {
     listener->paused = true;
@@ -270,8 +275,7 @@ static bool any_paused(const struct http_server *server)
     return any;
 }
 
-/* Accepts connections again if listeners were paused, and the server is not full any more or can close a connection for a
- * new one. */
+/* Lets paused listeners accept connections again, if the server is not full any more or could close a connection for a new one. */
 static void resume_listeners(struct http_server *server)
 {
     if (server->stopping || !any_paused(server) ||
@@ -320,7 +324,8 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
     }
 }
 
-/* Accepts the waiting connections: closing the socket would reset them, although other processes listen on the address. */
+/* Accepts the waiting connections of a listener that is about to be closed, which would reset them: the other processes that listen on
+ * the address do not get them. */
 static void accept_rest(struct http_listener *listener)
 {
     int fd = 0;
@@ -330,6 +335,7 @@ static void accept_rest(struct http_listener *listener)
 }
 
 /* ---- listeners ---- */
+/* Starts to accept on an open listener and counts it; closes it on failure. */
 static enum sl_code watch(struct http_listener *listener, struct sl_error *error)
 {
     int result = uv_poll_init(loop_get(), &listener->poll, listener->fd);
@@ -347,7 +353,7 @@ static enum sl_code watch(struct http_listener *listener, struct sl_error *error
 enum listener_purpose { FOR_HTTP, FOR_HTTPS, FOR_ADMIN };
 static const char *const purpose_names[] = {"http", "https", "admin"};
 
-/* Prepares the next free entry; watch() counts it once its socket is open. */
+/* Prepares the next free element of server->listeners; watch() counts it once its socket is open. */
 static struct http_listener *next_listener(struct http_server *server, enum listener_purpose purpose)
 {
     struct http_listener *listener = &server->listeners[server->listener_count];
@@ -381,8 +387,7 @@ static enum sl_code listen_on(struct http_server *server, const char *address, e
     return code == SL_OK ? watch(listener, error) : code;
 }
 
-/* Opens all listeners. Sockets that systemd has passed are then in use, so that the environment no longer names
- * them. */
+/* Opens all listeners; then unsets the environment variables that name the sockets passed by systemd. */
 static enum sl_code listen_on_all(struct http_server *server, struct sl_error *error)
 {
     const struct http_options *o = &server->options;
@@ -401,7 +406,7 @@ static enum sl_code listen_on_all(struct http_server *server, struct sl_error *e
 
 /* ---- handles ---- */
 
-/* One more handle is closed: after the last one http_server_stop goes on, or a server that failed to start is freed. */
+/* libuv has closed a handle: after the last one http_server_stop continues, or a server that failed to start is freed. */
 static void on_handle_closed(uv_handle_t *handle)
 {
     struct http_server *server =
@@ -487,7 +492,7 @@ static void renew_prefixes(struct http_server *server)
             if (!pattern)
                 return;
             server->routes[at].pattern = pattern;
-            server->series[at] = (struct route_series){.duration = NULL};
+            server->series[at] = (struct route_series){.duration = NULL}; /* their label is the pattern */
         }
     }
 }
@@ -541,7 +546,7 @@ static enum sl_code set_proxies(struct http_server *server, struct sl_error *err
         if (strcmp(text, "unix") == 0)
             server->trust_unix = true;
         else if (!network_parse(sl_str(text), &server->proxies[server->proxy_count++]))
-            return sl_fail(error, SL_MALFORMED, "%s is not a network", text);
+            return sl_fail(error, SL_MALFORMED, "http.trusted_proxies: %s is not a network", text);
     }
     return SL_OK;
 }
@@ -622,7 +627,7 @@ void http_server_configure(struct http_server *server, const struct http_options
         server->options.trusted_proxy_count = 0; /* trust no proxy rather than any */
     free(server->proxies);
     server->proxies = proxies;
-    set_proxies(server, NULL);
+    set_proxies(server, NULL); /* cannot fail: the configuration was checked */
     set_timeouts(server);
     renew_prefixes(server);
     server_renew_certificate(server);
