@@ -1,3 +1,4 @@
+/* Addresses of S3 objects, and presigned URLs (AWS Signature Version 4). */
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <time.h>
@@ -38,7 +39,7 @@ struct signing_time { /* time and scope of a signature; texts lie in the arena *
     struct sl_str scope, names; /* "<day>/<region>/s3/aws4_request", "host;x-amz-meta-a" */
 };
 
-/* Makes the texts that depend on the time and the header fields. */
+/* Makes the texts of a signature that depend on the time and the header fields; false when out of memory. */
 static bool make_signing_time(struct sl_arena *arena, const struct aws_signing *s, struct signing_time *signing_time)
 {
     struct tm tm;
@@ -55,7 +56,8 @@ static bool make_signing_time(struct sl_arena *arena, const struct aws_signing *
     return signing_time->scope.data && signing_time->names.data;
 }
 
-/* Makes the query of the presigned URL, without the signature. Its order is that of the signature's input: sorted by name. */
+/* Makes the query of the presigned URL, without the signature; data NULL when out of memory. It is sorted by name, as the canonical
+ * request that is signed contains it in this order. */
 static struct sl_str parameters(struct sl_arena *arena, const struct aws_signing *s,
                                 const struct signing_time *signing_time)
 {
@@ -80,7 +82,8 @@ static struct sl_str parameters(struct sl_arena *arena, const struct aws_signing
     return sl_buf_move_to_arena(&query, arena);
 }
 
-/* Computes the hash of the canonical request. */
+/* Computes the hash of the canonical request: method, path, query, header fields, their names, and a fixed word instead of the body's
+ * hash. */
 static bool request_hash(const struct aws_signing *s, const struct signing_time *signing_time, struct sl_str query,
                          uint8_t out[DIGEST])
 {
@@ -95,7 +98,7 @@ static bool request_hash(const struct aws_signing *s, const struct signing_time 
     return ok;
 }
 
-/* Signs the hash of the request. The key is wiped, as it is valid for the whole day. */
+/* Signs the hash of the request; false on failure. The key is wiped from memory, as it is valid for the whole day. */
 static bool signature(const struct aws_signing *s, const struct signing_time *signing_time, struct sl_str query,
                       uint8_t out[DIGEST])
 {
@@ -114,7 +117,6 @@ static bool signature(const struct aws_signing *s, const struct signing_time *si
     return ok;
 }
 
-/* Returns the URL with its signature, in the arena; NULL when out of memory. */
 const char *aws_presign(struct sl_arena *arena, const struct aws_signing *s)
 {
     struct signing_time signing_time;
@@ -149,7 +151,7 @@ static bool host_label(struct sl_str text)
     return true;
 }
 
-/* Makes "<before>/<bucket>/<key>", without the bucket if it is empty (it is in the host name then). */
+/* Makes "<before>/<bucket>/<key>", or "<before>/<key>" for an empty bucket: the host name contains it then. `before` is encoded already. */
 static struct sl_str make_path(struct sl_arena *arena, struct sl_str before, struct sl_str bucket, struct sl_str key)
 {
     struct sl_buf path = {0};
@@ -163,7 +165,8 @@ static struct sl_str make_path(struct sl_arena *arena, struct sl_str before, str
     return sl_buf_move_to_arena(&path, arena);
 }
 
-/* Builds `<endpoint>/<bucket>/<key>`. */
+/* Sets the address `<endpoint>/<bucket>/<key>`, with https unless the endpoint has a scheme. False if that is not a URL, or when out of
+ * memory. */
 static bool at_endpoint(struct sl_arena *arena, const struct bucket_config *bucket, struct sl_str key,
                         struct aws_signing *out)
 {
@@ -183,8 +186,8 @@ static bool at_endpoint(struct sl_arena *arena, const struct bucket_config *buck
     return out->path.data != NULL;
 }
 
-/* Puts the bucket into the host name, unless it is not a valid label: with dots, for example, the wildcard
- * certificate would not match. */
+/* Sets the address at Amazon: `<bucket>.s3.<region>.amazonaws.com/<key>`. A bucket that is not a valid label goes to the path instead: with
+ * dots, for example, Amazon's wildcard certificate would not match. False if the region is not a label, or when out of memory. */
 static bool at_amazon(struct sl_arena *arena, const struct bucket_config *bucket, struct sl_str key,
                       struct aws_signing *out)
 {

@@ -1,4 +1,4 @@
-/* Obtains AWS keys that are not configured: from the container's credential service, from the instance's metadata
+/* Obtains AWS keys that are not in the configuration: from the container's credential service, from the instance's metadata
  * service (IMDSv2), or from the Security Token Service for a web identity token. The environment variables are those
  * of the AWS SDKs ("Settings reference", AWS SDKs and Tools Reference Guide). */
 #include <errno.h>
@@ -21,7 +21,7 @@ struct keys_request {
 
 /* ---- answers ---- */
 
-/* Returns the seconds until the expiration; 0 if it has passed. */
+/* Returns the seconds until the expiration; 0 if it has passed, UNDATED_S if the text is not a time. */
 static uint64_t life_until(struct sl_str expiration)
 {
     char text[64];
@@ -33,7 +33,8 @@ static uint64_t life_until(struct sl_str expiration)
     return left > 0 ? (uint64_t)left : 0;
 }
 
-/* Stores the keys as three NUL-terminated texts, the form in which they are cached. A NUL inside one would shift the others. */
+/* Appends the keys to the result, a->text, as three NUL-terminated texts, the form in which they are cached. A key with a NUL inside is
+ * refused: credentials_aws would take its rest for the next key. */
 static enum sl_code keep_keys(struct keys_request *a, struct sl_str access, struct sl_str secret, struct sl_str token,
                               struct sl_str expiration)
 {
@@ -85,8 +86,8 @@ static enum sl_code request_service(struct keys_request *a, struct fetch_request
     return code != SL_OK || answer->data ? code : sl_fail(a->error, SL_BUSY, "out of memory");
 }
 
-/* Sends a request to a service of the machine; omits the header field if its value is empty. `url` NULL: out of
- * memory. */
+/* Sends a request to a credential service of this machine (fetch_request.own); omits the header field if its value is empty.
+ * `method`: NULL = GET. `url`: NULL if the caller had no memory for it, which fails with SL_BUSY. */
 static enum sl_code request_machine(struct keys_request *a, const char *method, const char *url,
                                     struct fetch_header field, struct sl_str *answer)
 {
@@ -95,21 +96,23 @@ static enum sl_code request_machine(struct keys_request *a, const char *method, 
     return url ? request_service(a, request, answer) : sl_fail(a->error, SL_BUSY, "out of memory");
 }
 
-/* Reads the token on the loop: the file has a few hundred bytes, and the container's runtime keeps it in memory. */
+/* Reads a token from a file, without white space at its end. Reads on the loop: the file has a few hundred bytes, and the container's
+ * runtime keeps it in memory. */
 static enum sl_code read_token(struct keys_request *a, const char *path, struct sl_str *token)
 {
     struct sl_buf text = {0};
     if (!credentials_read_file(path, &text))
         return sl_fail_errno(a->error, errno, "") == SL_BUSY
                    ? SL_BUSY
-                   : sl_fail(a->error, SL_DOWNLOAD_ERROR, "cannot read the file of the AWS token: %s", strerror(errno));
+                   : sl_fail(a->error, SL_DOWNLOAD_ERROR, "cannot read the AWS token from %.120s: %s", path,
+                             strerror(errno));
     while (text.size && strchr("\n\r ", text.data[text.size - 1]))
         text.size--;
     *token = sl_buf_move_to_arena(&text, &a->arena);
     return token->data ? SL_OK : sl_fail(a->error, SL_BUSY, "out of memory");
 }
 
-/* Joins base and path with one slash between them; NULL when out of memory. */
+/* Joins base and path; removes slashes at the end of `base` if `path` begins with one. NULL when out of memory. */
 static const char *join_url(struct keys_request *a, const char *base, const char *path)
 {
     struct sl_buf url = {0};
@@ -144,7 +147,8 @@ static enum sl_code from_container(struct keys_request *a)
 
 /* ---- instance: "Use IMDSv2", Amazon EC2 User Guide ---- */
 
-/* Requests keys from the instance's metadata service: first a session token, then the name of the role, then its keys. */
+/* Requests keys from the instance's metadata service: first a session token, then the name of the instance's role, then the keys of that
+ * role. */
 static enum sl_code from_instance(struct keys_request *a)
 {
     static const char roles[] = "/latest/meta-data/iam/security-credentials/";
@@ -169,14 +173,16 @@ static enum sl_code from_instance(struct keys_request *a)
 
 /* ---- web identity: AssumeRoleWithWebIdentity, AWS Security Token Service API Reference ---- */
 
-/* Converts an error response. Overload (5xx, 429) is temporary, so it is a download error, which is tried again. */
+/* Converts an error response of the Security Token Service. With a readable error code it is SL_PERMISSION_DENIED, but overload (5xx, 429)
+ * is temporary: SL_DOWNLOAD_ERROR, which fetch tries again. */
 static enum sl_code sts_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     struct xml_text code = {.name = "Code"};
     enum sl_code read = body.size ? xml_texts(body, &code, 1) : SL_MALFORMED;
     bool ok = read == SL_OK && code.text.size;
-    enum sl_code result = ok ? sl_fail(error, SL_PERMISSION_DENIED, SL_STR_FMT, SL_STR_ARG(sl_buf_view(&code.text)))
-                             : sl_fail(error, SL_DOWNLOAD_ERROR, "AWS responded with status %d", status);
+    enum sl_code result =
+        ok ? sl_fail(error, SL_PERMISSION_DENIED, SL_STR_FMT, SL_STR_ARG(sl_buf_view(&code.text)))
+           : sl_fail(error, SL_DOWNLOAD_ERROR, "the AWS token service responded with status %d", status);
     xml_texts_free(&code, 1);
     if (read == SL_BUSY)
         return sl_fail(error, SL_BUSY, "out of memory");
@@ -213,7 +219,7 @@ static const char *sts_url(struct keys_request *a)
     return sl_buf_move_to_arena(&url, &a->arena).data;
 }
 
-/* Exchanges a token that the cluster wrote to a file for keys of a role. */
+/* Sends a token, which the Kubernetes cluster wrote to a file, to the Security Token Service and gets keys of a role for it. */
 static enum sl_code from_web_identity(struct keys_request *a)
 {
     const char *role = credentials_variable("AWS_ROLE_ARN"),
@@ -255,8 +261,8 @@ static const struct provider {
     [CREDENTIALS_WEB_IDENTITY] = {"web identity", from_web_identity},
 };
 
-/* Gets keys from the configured provider. All failures are reported as SL_DOWNLOAD_ERROR, because they are not about the
- * requested object. */
+/* Gets keys from the configured provider. Failures other than SL_CANCELLED, SL_BUSY and SL_INTERNAL become SL_DOWNLOAD_ERROR: callers would
+ * take SL_NOT_FOUND, for example, for the result of the object that they request. */
 enum sl_code aws_keys_get(const struct bucket_config *config, struct sl_buf *text, uint64_t *life_s,
                           struct sl_error *error)
 {

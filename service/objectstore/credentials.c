@@ -12,13 +12,14 @@
 #define SECOND_NS  UINT64_C(1000000000)
 #define RENEWAL_NS (OBJECT_RENEWAL_MS * UINT64_C(1000000))
 
-/* MARGIN_S: cached credentials are not used in their last minute, as the request that uses them takes time, too. */
+/* MARGIN_S: cached credentials are not used in their last minute, as the request that uses them takes time, too. LIFE_MAX_S: Google's
+ * tokens are not cached for longer. OWN_STORES: most cached credentials of stores that the operator configured. */
 enum { MARGIN_S = 60, LIFE_MAX_S = 3600, OWN_STORES = 8, FILE_MAX = 64 << 10 };
 
 const char *const aws_credentials_words[] = {"static", "container", "instance", "web_identity", NULL};
 
-/* Credentials of sources are limited in number and counted in metrics, because requests can name any number of
- * sources. */
+/* Cached credentials. Those of symbol sources have limits that can be configured and are counted in metrics, because clients can name any
+ * number of sources in their requests. */
 static struct ttl_cache source_keys = {.capacity = 100, .name = "s3", .ahead_ns = RENEWAL_NS},
                         source_tokens = {.capacity = 100, .name = "gcs", .ahead_ns = RENEWAL_NS},
                         own_stores = {.capacity = OWN_STORES, .ahead_ns = RENEWAL_NS};
@@ -41,7 +42,7 @@ static bool is_s3(const struct object_store *store)
     return store->config->s3_name.data != NULL;
 }
 
-/* True if the credentials do not have to be requested. */
+/* True if the configuration contains the credentials, so that none are requested or cached. */
 static bool has_credentials(const struct object_store *store)
 {
     return is_s3(store) ? store->config->credentials == CREDENTIALS_STATIC
@@ -53,8 +54,8 @@ struct cached_credentials {
     struct sl_str key[2];
 };
 
-/* Returns the cache and the key of a store's credentials. Stores of this service have a cache of their own, so that sources
- * of requests cannot evict their credentials. */
+/* Returns the cache and the cache key of a store's credentials. The service's own stores use another cache than symbol sources, so that
+ * sources that clients name cannot evict their credentials. */
 static struct cached_credentials find_slot(const struct object_store *store)
 {
     struct ttl_cache *cache = !store->is_source ? &own_stores : is_s3(store) ? &source_keys : &source_tokens;
@@ -64,7 +65,8 @@ static struct cached_credentials find_slot(const struct object_store *store)
     return (struct cached_credentials){cache, {store->account.private_key, store->account.client_email}};
 }
 
-/* Called by the cache to get new credentials. Sources are only read, so their tokens cannot write. */
+/* Called by the cache to get new credentials; `*for_ns`: how long to cache them. Symbol sources are only read, so the tokens for them
+ * do not permit to write. */
 static enum sl_code request_credentials(const void *context, struct sl_buf *text, uint64_t *for_ns,
                                         struct sl_error *error)
 {
@@ -79,8 +81,9 @@ static enum sl_code request_credentials(const void *context, struct sl_buf *text
     return code;
 }
 
-static enum sl_code get(const struct object_store *store, struct sl_arena *arena, struct sl_str *text,
-                        struct sl_error *error)
+/* Gets credentials from the cache, which requests them if need be; `*text` is in the arena. */
+static enum sl_code get_cached(const struct object_store *store, struct sl_arena *arena, struct sl_str *text,
+                               struct sl_error *error)
 {
     struct cached_credentials slot = find_slot(store);
     return ttl_cache_get(slot.cache, slot.key, 2, request_credentials, store, arena, text, error);
@@ -96,13 +99,12 @@ enum sl_code object_store_authorize(const struct object_store *store, struct sl_
 {
     struct sl_arena arena = {0};
     struct sl_str text;
-    enum sl_code code = has_credentials(store) ? SL_OK : get(store, &arena, &text, error);
+    enum sl_code code = has_credentials(store) ? SL_OK : get_cached(store, &arena, &text, error);
     sl_arena_free(&arena);
     return code;
 }
 
-/* Sets `*keys`, in the arena if they were requested. Cached keys are three NUL-terminated texts: access key, secret key,
- * session token. */
+/* Cached keys are three NUL-terminated texts, one after the other: access key, secret key, session token. */
 enum sl_code credentials_aws(const struct object_store *store, struct sl_arena *arena, struct aws_keys *keys,
                              struct sl_error *error)
 {
@@ -110,7 +112,7 @@ enum sl_code credentials_aws(const struct object_store *store, struct sl_arena *
     *keys = store->keys;
     if (has_credentials(store))
         return SL_OK;
-    enum sl_code code = get(store, arena, &text, error);
+    enum sl_code code = get_cached(store, arena, &text, error);
     if (code == SL_OK) {
         keys->access_key = sl_str(text.data);
         keys->secret_key = sl_str(keys->access_key.data + keys->access_key.size + 1);
@@ -123,7 +125,7 @@ enum sl_code credentials_google(const struct object_store *store, struct sl_aren
                                 struct sl_error *error)
 {
     *token = secret_open(store->config->bearer_token);
-    return has_credentials(store) ? SL_OK : get(store, arena, token, error);
+    return has_credentials(store) ? SL_OK : get_cached(store, arena, token, error);
 }
 
 /* Returns an environment variable; NULL if it is not set or empty. */
@@ -133,7 +135,7 @@ const char *credentials_variable(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* Reads at most FILE_MAX bytes. O_NONBLOCK: a FIFO must not block the loop. */
+/* Reads the first FILE_MAX bytes of a file; on failure sets errno and returns false. O_NONBLOCK: a FIFO must not block the loop. */
 bool credentials_read_file(const char *path, struct sl_buf *out)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

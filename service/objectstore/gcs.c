@@ -10,7 +10,7 @@
 
 /* ---- requests ---- */
 
-/* Builds the URL "<HOST><before><bucket>/o<between><key><after>". */
+/* Sets the URL "<HOST><before><bucket>/o<between><key><after>" (bucket and key percent-encoded) and the header Authorization. */
 static enum sl_code gcs_prepare(struct bucket_request *request, const char *before, const char *between,
                                 const char *after, struct sl_error *error)
 {
@@ -30,19 +30,20 @@ static enum sl_code gcs_prepare(struct bucket_request *request, const char *befo
     sl_buf_str(&bearer, token);
     struct sl_str header = sl_buf_move_to_arena(&bearer, &request->arena);
     request->fetch.url = sl_buf_move_to_arena(&url, &request->arena).data;
-    request->fetch.trusted = false;
+    request->fetch.trusted = false; /* Google's servers have no reserved addresses */
     if (request->store->is_source)
-        request->fetch.refused = NULL; /* the status is sufficient */
+        request->fetch.refused = NULL; /* fetch's own error for the status says enough */
     object_header(request, "Authorization", header);
     return header.data && request->fetch.url ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
+/* Prepares a download of the object's contents. */
 static enum sl_code gcs_get(struct bucket_request *request, struct sl_error *error)
 {
     return gcs_prepare(request, "storage/v1/b/", "/", "?alt=media", error);
 }
 
-/* Prepares a request for the object's properties; with method DELETE it deletes the object. */
+/* Prepares a request with the URL of the object: it gets the object's properties or, with method DELETE, deletes the object. */
 static enum sl_code prepare_object(struct bucket_request *request, struct sl_error *error)
 {
     return gcs_prepare(request, "storage/v1/b/", "/", "", error);
@@ -56,7 +57,7 @@ static enum sl_code gcs_delete(struct bucket_request *request, struct sl_error *
 
 /* ---- properties ---- */
 
-/* Reads the metadata that the caller asked for. */
+/* Reads the JSON object "metadata"; keeps the fields that the caller of object_head asked for. */
 static void read_metadata(struct sl_json *j, struct bucket_request *request)
 {
     struct sl_str key, text;
@@ -67,7 +68,7 @@ static void read_metadata(struct sl_json *j, struct bucket_request *request)
             object_set_metadata(request, key, text);
 }
 
-/* Reads an object's properties. Numbers are texts in this API. False if the response is not a valid object. */
+/* Reads the properties of a GCS object from JSON. Numbers are texts in this API. False if the response is not a valid JSON object. */
 static bool read_object(struct sl_json *j, struct bucket_request *request)
 {
     struct object_info *info = request->info;
@@ -92,7 +93,7 @@ static bool read_object(struct sl_json *j, struct bucket_request *request)
     return !j->failed;
 }
 
-/* Reads the properties of an object. */
+/* Requests the properties of an object and reads them into request->info. */
 static enum sl_code gcs_head(struct bucket_request *request, struct sl_error *error)
 {
     struct sl_buf answer = {0};
@@ -129,7 +130,7 @@ static struct sl_str describe(struct sl_arena *arena, const struct object_conten
     return sl_buf_move_to_arena(&body, arena);
 }
 
-/* Keeps the URL of the upload session, which the response has in its Location header. */
+/* Called for each header of a response: stores the URL of the upload session, the value of Location. */
 static void keep_location(void *arg, struct sl_str name, struct sl_str value)
 {
     struct bucket_request *request = arg;
@@ -145,14 +146,16 @@ static void set_contents(struct bucket_request *request, const struct object_con
     object_header(request, "Content-Type", sl_str(contents->media_type));
 }
 
-/* Appends the condition of an upload to its query. A generation is a number, so nothing of it needs an escape. */
+/* Appends the condition of an upload to its query: ifGenerationMatch=0 means that the object must not exist. A version is a generation of
+ * Google, a number, so it needs no escapes. */
 static void add_condition(struct sl_buf *query, const struct object_contents *contents)
 {
     if (contents->if_absent || contents->if_version)
         sl_buf_printf(query, "&ifGenerationMatch=%s", contents->if_absent ? "0" : contents->if_version);
 }
 
-/* Starts a resumable upload, which sends the object's properties before its contents. */
+/* Uploads an object with properties, by a resumable upload: a first request sends the properties and gets a URL, to which a second one
+ * sends the contents. */
 static enum sl_code put_described(struct bucket_request *request, const struct object_contents *contents,
                                   struct sl_error *error)
 {
@@ -176,12 +179,12 @@ static enum sl_code put_described(struct bucket_request *request, const struct o
         return code == SL_OK ? sl_fail(error, SL_DOWNLOAD_ERROR, "the response of GCS contains no upload URL") : code;
     request->fetch.url = request->location;
     request->fetch.method = "PUT";
-    request->fetch.header_count = 0; /* the session URL is the credential */
+    request->fetch.header_count = 0; /* no Authorization: the URL itself is the credential */
     set_contents(request, contents);
     return object_run(request, NULL, error);
 }
 
-/* Uploads an object. If it has properties that a simple upload cannot set, they are sent first (put_described). */
+/* Uploads an object by one request, or by put_described if it has properties that one request cannot set. */
 static enum sl_code gcs_put(struct bucket_request *request, const struct object_contents *contents,
                             struct sl_error *error)
 {
@@ -201,7 +204,8 @@ static enum sl_code gcs_put(struct bucket_request *request, const struct object_
 
 /* ---- lists ---- */
 
-/* Reads the names of a page. The page begins with the object `after` itself, as startOffset is inclusive: it is skipped. */
+/* Reads a page of a list of objects. The page begins with the object `after` itself, as startOffset is inclusive; it is skipped. False if
+ * the response is not a valid JSON object. */
 static bool read_list(struct sl_json *j, struct sl_str after, struct object_list *list)
 {
     struct gcs_item {
@@ -218,7 +222,7 @@ static bool read_list(struct sl_json *j, struct sl_str after, struct object_list
             while (sl_json_next(j, &key)) {
                 struct gcs_item item = {.name = {NULL, 0}};
                 sl_json_read_object(j, fields, &item);
-                if (item.name.data && !sl_str_equal(item.name, after)) /* `after` itself is the first */
+                if (item.name.data && !sl_str_equal(item.name, after))
                     object_list_add(list, item.name, item.updated);
             }
             continue;
@@ -229,7 +233,7 @@ static bool read_list(struct sl_json *j, struct sl_str after, struct object_list
     return !j->failed;
 }
 
-/* Gets a page of names. */
+/* Gets one page of objects whose names begin with request->key, from the one after `after` on (empty: from the first). */
 static enum sl_code gcs_list(struct bucket_request *request, struct sl_str after, struct object_list *list,
                              struct sl_error *error)
 {

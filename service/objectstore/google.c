@@ -1,3 +1,4 @@
+/* Access tokens for Google's APIs, requested with a service account's key or from the machine's metadata server. */
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -16,12 +17,13 @@
 #define METADATA_HOST "metadata.google.internal"
 #define TOKEN_PATH    "/computeMetadata/v1/instance/service-accounts/default/token"
 #define SECOND_NS     UINT64_C(1000000000)
-/* MACHINE_S: time limit for the metadata server, which is near or, outside of Google's cloud, not there at all. */
+/* EXCHANGE_S, MACHINE_S: time limits of a request to the token server and to the metadata server, which is near or, outside of Google's
+ * cloud, not there at all. */
 enum { MARGIN_S = 30, EXCHANGE_S = 30, MACHINE_S = 1, ANSWER_MAX = 64 << 10, KEY_BITS_MAX = 8192, KEY_MAX = 64 << 10 };
 
 /* ---- the assertion ---- */
 
-/* Reads a PEM key. For encrypted keys the password is empty; otherwise OpenSSL would prompt on the terminal. */
+/* Reads a private key in PEM; NULL on failure. The password for an encrypted one is "": without one, OpenSSL would ask on the terminal. */
 static EVP_PKEY *from_pem(struct sl_str text)
 {
     BIO *bio = text.size <= KEY_MAX ? BIO_new_mem_buf(text.data, (int)text.size) : NULL;
@@ -30,7 +32,7 @@ static EVP_PKEY *from_pem(struct sl_str text)
     return key;
 }
 
-/* Decodes a key from the base64 text between the first and last line of a PEM file. */
+/* Reads a private key that is only the base64 text of a PEM file, without its first and last line; NULL on failure. */
 static EVP_PKEY *from_base64(struct sl_str text)
 {
     EVP_ENCODE_CTX *ctx = EVP_ENCODE_CTX_new();
@@ -49,8 +51,8 @@ static EVP_PKEY *from_base64(struct sl_str text)
     return key;
 }
 
-/* Reads a key in either form. NULL unless it is an RSA key, as the algorithm RS256 needs, of at most KEY_BITS_MAX bits, the
- * size of the signature's buffer. */
+/* Reads a private key in PEM, or only the base64 text of it. NULL unless it is an RSA key, as the algorithm RS256 needs, of at most
+ * KEY_BITS_MAX bits, for which add_signature has a buffer. */
 static EVP_PKEY *read_key(struct sl_str text)
 {
     bool pem = text.size && memmem(text.data, text.size, "-----BEGIN", 10);
@@ -74,7 +76,7 @@ static struct sl_str token_url(const struct google_account *account)
     return account->token_url.size ? account->token_url : SL_STR(TOKEN_URL);
 }
 
-/* Appends the claims: who asks, for which access, at which server, and until when. */
+/* Appends the claims of the JWT in base64url: who asks, for which access, at which server, and until when. */
 static void add_claims(struct sl_buf *out, const struct google_account *account, const char *scope, int64_t now_s)
 {
     struct sl_buf json = {0};
@@ -94,7 +96,7 @@ static void add_claims(struct sl_buf *out, const struct google_account *account,
     sl_buf_free(&json);
 }
 
-/* Appends the signature of all that is in the buffer. */
+/* Appends "." and the signature, in base64url, of all that is in the buffer before; false on failure. */
 static bool add_signature(struct sl_buf *out, EVP_PKEY *key)
 {
     unsigned char bytes[KEY_BITS_MAX / 8];
@@ -111,7 +113,7 @@ static bool add_signature(struct sl_buf *out, EVP_PKEY *key)
     return ok && !out->failed;
 }
 
-/* Makes the signed JWT by which a service account asks for a token: <header>.<claims>.<signature>, each in base64url. */
+/* The assertion is a signed JWT: <header>.<claims>.<signature>, each in base64url. */
 bool google_assertion(const struct google_account *account, const char *scope, int64_t now_s, struct sl_buf *out)
 {
     static const char header[] = "{\"typ\":\"JWT\",\"alg\":\"RS256\"}";
@@ -166,7 +168,7 @@ enum sl_code google_account_read(const char *path, struct sl_arena *arena, struc
 
 /* ---- token requests ---- */
 
-/* Fails, with the server's explanation if it gave one. */
+/* Fails with the error for a token request that did not succeed, and the server's explanation if `description` has one. */
 static enum sl_code no_token(struct sl_str description, struct sl_error *error)
 {
     static const char what[] = "failed to send authentication request";
@@ -194,7 +196,7 @@ static bool read_answer(struct sl_str text, struct sl_arena *arena, struct googl
     return !j.busy;
 }
 
-/* Converts an error response; sets `*arg`, so that google_request keeps this error. */
+/* Converts an error response to an error; sets `explained` of google_request, which `arg` points to, so that it keeps this error. */
 static enum sl_code google_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     (void)status;
@@ -207,7 +209,7 @@ static enum sl_code google_refused(void *arg, int status, struct sl_str body, st
     return code;
 }
 
-/* Takes the token and its lifetime from a response; 0 if that does not say how long the token is valid. */
+/* Appends the token of a response to `token` and sets `*life_s` to its lifetime: 0 if the response does not state one. */
 static enum sl_code google_take(struct sl_str text, struct sl_buf *token, uint64_t *life_s, struct sl_error *error)
 {
     struct google_answer answer;
@@ -222,8 +224,8 @@ static enum sl_code google_take(struct sl_str text, struct sl_buf *token, uint64
     return code;
 }
 
-/* Requests a token. An error without an explanation by the server becomes a plain one about authentication, as it is not
- * about the object that was asked for. */
+/* Requests a token. Other errors than those that google_refused explained, and those of this process, become one about authentication:
+ * SL_NOT_FOUND, for example, would be taken for the result of the object that the caller requests. */
 static enum sl_code google_request(struct fetch_request *request, struct sl_buf *token, uint64_t *life_s,
                                    struct sl_error *error)
 {
@@ -262,7 +264,7 @@ static void sign_work(void *arg)
     sl_buf_free(&assertion);
 }
 
-/* Exchanges a signed assertion for a token. Signing takes long for large keys, so it is pool work. */
+/* Requests a token with a signed assertion. Signing takes long for large keys, so it is pool work. */
 static enum sl_code exchange(const struct google_account *account, const char *scope, struct fetch_request *request,
                              struct sl_buf *token, uint64_t *life_s, struct sl_error *error)
 {

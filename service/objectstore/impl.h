@@ -47,16 +47,16 @@ struct bucket_request {
     size_t metadata_count;
     struct sl_arena *texts; /* arena of the metadata values */
     const char *location;   /* Google's uploads: URL of the upload session */
-    bool no_memory;         /* for `location` */
+    bool no_memory;         /* `location` could not be stored */
 };
 
 /* Sets the URL and the credentials of a request. */
 typedef enum sl_code object_prepare(struct bucket_request *request, struct sl_error *error) SL_SUSPENDS;
 
-/* Operations that differ between S3 and Google. */
+/* Operations that differ between S3 and Google. get, exists and del only prepare a request. */
 struct object_service {
     object_prepare *get;
-    object_prepare *exists; /* if the object exists, the request succeeds or its response exceeds max_size */
+    object_prepare *exists; /* the object exists if this request succeeds, or its response is larger than max_size */
     object_prepare *del;
     /* These also run the request. */
     enum sl_code (*head)(struct bucket_request *request, struct sl_error *error) SL_SUSPENDS;
@@ -67,23 +67,26 @@ struct object_service {
 };
 extern const struct object_service object_s3, object_gcs;
 
+/* Adds a header to the request; neither name nor value is copied. */
 void object_header(struct bucket_request *request, const char *name, struct sl_str value);
 /* Runs a prepared request and appends the response body to `answer`, which may be NULL. */
 enum sl_code object_run(struct bucket_request *request, struct sl_buf *answer, struct sl_error *error) SL_SUSPENDS;
-/* Stores a metadata field of the object if the caller requested it. */
+/* Stores a metadata field of the object if the caller of object_head asked for one of this name. */
 void object_set_metadata(struct bucket_request *request, struct sl_str name, struct sl_str value);
-/* Adds an object to a list; returns false if out of memory or if the list is full. */
+/* Adds an object to a list, unless its name lacks the bucket's prefix. False, with `failed` set, when out of memory, or, with `more`
+ * set, if the list is full. */
 bool object_list_add(struct object_list *list, struct sl_str name, struct sl_str modified);
 
 /* ---- s3.c ---- */
 struct sl_str s3_region(const struct bucket_config *config);
-/* Converts an error response of S3. The error code in its XML is used, which may contradict the HTTP status. */
+/* Converts an error response of S3 to a code and message. The error code in its XML decides, even against the HTTP status. */
 enum sl_code s3_explain(int status, struct sl_str body, struct sl_error *error);
 
 /* ---- credentials.c ---- */
+/* Sets `*keys` to the keys of the store: those configured, or else cached or new ones of the machine, in the arena. */
 enum sl_code credentials_aws(const struct object_store *store, struct sl_arena *arena, struct aws_keys *keys,
                              struct sl_error *error) SL_SUSPENDS;
-/* Returns an access token, without "Bearer". */
+/* Sets `*token` to an access token, without "Bearer": the one configured, or else a cached or new one, in the arena. */
 enum sl_code credentials_google(const struct object_store *store, struct sl_arena *arena, struct sl_str *token,
                                 struct sl_error *error) SL_SUSPENDS;
 /* Returns an environment variable; NULL if it is not set or empty. */

@@ -1,3 +1,4 @@
+/* Opens stores, and makes one request for each operation on an object. */
 #include "core/pool.h"
 #include "objectstore/impl.h"
 
@@ -8,7 +9,6 @@ static const struct object_service *get_service(const struct object_store *store
     return store->config->s3_name.data ? &object_s3 : &object_gcs;
 }
 
-/* Returns "<prefix>/<name>", without leading slashes. The result may be `name` itself; data NULL when out of memory. */
 struct sl_str bucket_key(struct sl_arena *arena, const struct bucket_config *config, struct sl_str name)
 {
     struct sl_str prefix = config->prefix;
@@ -83,7 +83,7 @@ enum sl_code object_store_open(struct object_store *store, const struct bucket_c
     return config->s3_name.data ? open_s3(store, arena, key, error) : open_gcs(store, arena, key, error);
 }
 
-/* Makes the configuration of a source that reads a directory of the store with the store's own credentials. */
+/* Copies the keys from the store, as they may come from the environment or a file instead of its configuration. */
 bool object_store_directory_config(const struct object_store *store, struct sl_arena *arena, struct sl_str directory,
                                    struct bucket_config *config)
 {
@@ -111,7 +111,8 @@ static bool has_part(struct sl_str text, const char *part)
     return text.data && text.size && memmem(text.data, text.size, part, strlen(part)) != NULL;
 }
 
-/* Converts an error response. Statuses for which another attempt would not help are final; fetch retries the others. */
+/* Converts an error response. For symbol sources S3's error code decides (s3_explain). Else 404 is SL_NOT_FOUND; other statuses for which
+ * another attempt would not help are SL_PERMISSION_DENIED, and the rest SL_DOWNLOAD_ERROR, which fetch retries. */
 static enum sl_code object_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     const struct bucket_request *request = arg;
@@ -127,7 +128,8 @@ static enum sl_code object_refused(void *arg, int status, struct sl_str body, st
                    "the object store responded with status %d: " SL_STR_FMT, status, SL_STR_ARG(start));
 }
 
-/* Fills in a request. `prepare` sets URL and credentials; NULL: the caller does that. */
+/* Fills in a request for the object `name`. `prepare` sets URL and credentials; NULL: the caller does that. Whatever it returns, end()
+ * must be called. */
 static enum sl_code begin(struct bucket_request *request, const struct object_store *store,
                           struct object_store_call *call, struct sl_str name, object_prepare *prepare,
                           struct sl_error *error)
@@ -154,6 +156,7 @@ static enum sl_code begin(struct bucket_request *request, const struct object_st
     return prepare ? prepare(request, error) : SL_OK;
 }
 
+/* Frees what begin() has allocated; returns `code`. */
 static enum sl_code end(struct bucket_request *request, enum sl_code code)
 {
     sl_arena_free(&request->arena);
@@ -196,7 +199,8 @@ enum sl_code object_read(const struct object_store *store, struct sl_str name, s
     return end(&request, code == SL_OK && text->failed ? sl_fail(error, SL_BUSY, "out of memory") : code);
 }
 
-/* Asks whether the object exists. SL_MALFORMED without an error status means that the response was larger than the limit: it does. */
+/* The request limits the size of the response. SL_MALFORMED without an error status means that the response was larger, so the object
+ * exists. */
 enum sl_code object_exists(const struct object_store *store, struct sl_str name, struct object_store_call *call,
                            struct sl_error *error)
 {
@@ -208,7 +212,6 @@ enum sl_code object_exists(const struct object_store *store, struct sl_str name,
     return end(&request, is_too_large ? SL_OK : code);
 }
 
-/* Sets a value if the caller asked for metadata of this name. */
 void object_set_metadata(struct bucket_request *request, struct sl_str name, struct sl_str value)
 {
     for (size_t i = 0; i < request->metadata_count; i++)
@@ -233,7 +236,7 @@ enum sl_code object_head(const struct object_store *store, struct sl_str name, s
     return end(&request, code);
 }
 
-/* Uploads an object. A bucket that does not exist is an error of the configuration, not a missing object. */
+/* SL_NOT_FOUND for an upload means that the bucket does not exist: an error of the configuration, not a missing object. */
 enum sl_code object_put(const struct object_store *store, struct sl_str name, const struct object_contents *contents,
                         struct object_store_call *call, struct sl_error *error)
 {
@@ -271,8 +274,6 @@ enum sl_code object_delete(const struct object_store *store, struct sl_str name,
 
 /* ---- lists ---- */
 
-/* Adds an object to the list, without the store's own prefix. False when the list is full, with `more` set, or when out of
- * memory. */
 bool object_list_add(struct object_list *list, struct sl_str name, struct sl_str modified)
 {
     if (!sl_str_starts(name, list->skipped))
@@ -296,7 +297,7 @@ enum sl_code object_list(const struct object_store *store, struct sl_str prefix,
 {
     struct bucket_request request;
     struct object_store_call call = {.max_size = OBJECT_LIST_BYTES};
-    struct sl_str last = {"", 0};
+    struct sl_str last = {"", 0}; /* `after` with the bucket's prefix */
     *list = (struct object_list){.count = 0};
     list->skipped = bucket_key(&list->arena, store->config, SL_STR(""));
     enum sl_code code = begin(&request, store, &call, prefix, NULL, error);

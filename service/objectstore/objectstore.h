@@ -21,8 +21,8 @@
 enum aws_credentials { CREDENTIALS_STATIC, CREDENTIALS_CONTAINER, CREDENTIALS_INSTANCE, CREDENTIALS_WEB_IDENTITY };
 extern const char *const aws_credentials_words[]; /* words of configurations, "static" ...; ends with NULL */
 
-/* Bucket and credentials; data NULL: not configured. Either s3_name or gcs_name is set, and tells which service it
- * is. */
+/* Bucket and credentials; a text with data NULL is not configured. s3_name is set for a bucket of S3, gcs_name for one of Google;
+ * both are unset if no bucket is configured. */
 struct bucket_config {
     struct sl_str s3_name, gcs_name;
     struct sl_str prefix; /* prefix of the names of all objects, like a directory */
@@ -45,8 +45,8 @@ static inline bool bucket_is_configured(const struct bucket_config *config)
 {
     return bucket_name(config).data != NULL;
 }
-/* Returns prefix + name, the name of an object in the bucket; in the arena, or `name` itself. Data NULL: out of
- * memory. */
+/* Returns "<config->prefix>/<name>", the name of an object in the bucket, without slashes at its begin; in the arena, or `name` itself if
+ * the prefix is empty. Data NULL when out of memory. */
 struct sl_str bucket_key(struct sl_arena *arena, const struct bucket_config *config, struct sl_str name);
 
 struct aws_keys {
@@ -60,8 +60,8 @@ struct google_account {
 struct object_store {
     const struct bucket_config *config;
     const char *label;    /* label of its requests' metrics */
-    bool is_source;       /* a symbol source: only read; errors are explained by the response text */
-    bool is_trusted;      /* S3: may have a reserved address */
+    bool is_source;       /* a symbol source: only read; errors contain the error code and message of the response */
+    bool is_trusted;      /* S3: its server may have a reserved (private) IP address */
     struct aws_keys keys; /* valid with CREDENTIALS_STATIC */
     struct google_account account;
 };
@@ -77,8 +77,8 @@ enum sl_code object_store_open(struct object_store *store, const struct bucket_c
  * the source's locations contain it. `config` and `label` must outlive the store; makes no requests. */
 struct object_store object_store_of_source(const struct bucket_config *config, const char *label, bool is_trusted);
 
-/* Creates the configuration of a source for the objects below a directory of the store, with the store's
- * credentials; texts lie in the arena. Returns false if out of memory. */
+/* Sets `*config` to that of a symbol source for the objects below a directory of the store, with the store's credentials; new texts
+ * are in the arena. Returns false when out of memory. */
 bool object_store_directory_config(const struct object_store *store, struct sl_arena *arena, struct sl_str directory,
                                    struct bucket_config *config);
 
@@ -98,11 +98,12 @@ extern const char object_no_bucket[];
 
 /* Parameters of a request, and details of its result. */
 struct object_store_call {
-    uint64_t timeout_ns;             /* 0 = timeout of downloads */
-    unsigned attempts;               /* 0 = three */
-    uint64_t max_size;               /* maximum size of the object; 0 = limit of downloads */
-    bool unwrap;                     /* decompress the contents */
-    bool refuse_empty, refuse_pages; /* as in fetch_request */
+    uint64_t timeout_ns; /* 0 = timeout of downloads */
+    unsigned attempts;   /* 0 = three */
+    uint64_t max_size;   /* maximum size of the object; 0 = limit of downloads */
+    bool unwrap;         /* decompress the contents */
+    bool refuse_empty,
+        refuse_pages; /* fail if the object is empty, or a web page: servers that want a login send those */
     /* out */
     int status;         /* HTTP status of an error response; 0 = no error response */
     bool is_denied;     /* the object may be missing: S3 answers so if the credentials do not permit listing */
@@ -142,10 +143,10 @@ struct object_contents {
 
 /* `call` may be NULL in all of these. */
 
-/* Writes the contents to the file, which must be empty. */
+/* Downloads the object to the file `fd`, which must be empty. */
 enum sl_code object_get(const struct object_store *store, struct sl_str name, int fd, struct object_store_call *call,
                         struct sl_error *error) SL_SUSPENDS;
-/* Does what object_get does, and maps the file; the caller unmaps it. */
+/* Downloads the object to the file `fd`, which must be empty, and maps that; the caller unmaps it. */
 enum sl_code object_get_mapped(const struct object_store *store, struct sl_str name, int fd, struct sl_mapping *mapping,
                                struct object_store_call *call, struct sl_error *error) SL_SUSPENDS;
 /* Appends the contents, at most call->max_size bytes. */
@@ -162,7 +163,7 @@ enum sl_code object_head(const struct object_store *store, struct sl_str name, s
 /* Stores an object. SL_DOWNLOAD_ERROR with status 404: the bucket does not exist. */
 enum sl_code object_put(const struct object_store *store, struct sl_str name, const struct object_contents *contents,
                         struct object_store_call *call, struct sl_error *error) SL_SUSPENDS;
-/* Stores the bytes of the file as an object, as object_put does. */
+/* Stores the bytes of the file as an object; contents.bytes is ignored. Errors are those of object_put. */
 enum sl_code object_put_file(const struct object_store *store, struct sl_str name, int fd,
                              struct object_contents contents, struct object_store_call *call,
                              struct sl_error *error) SL_SUSPENDS;
@@ -186,7 +187,7 @@ struct object_list {
     struct object_entry items[MAX_LISTED_OBJECTS];
     size_t count;
     bool more;             /* there are more objects */
-    struct sl_str skipped; /* the configured prefix, which was removed from the names */
+    struct sl_str skipped; /* the bucket's configured prefix, which `items` do not contain */
     bool failed;           /* out of memory */
 };
 

@@ -28,8 +28,8 @@ static bool is_one_of(const char *const *names, struct sl_str name)
     return false;
 }
 
-/* Converts the status and the error code of a response to a code and a message. The error code decides if it is known,
- * otherwise the status. */
+/* Converts the status, error code and message of an error response. If the error code is in one of the lists, it decides, otherwise the
+ * status. SL_NOT_FOUND has an empty message, or object_no_bucket if the whole bucket is missing. */
 static enum sl_code explain(int status, struct sl_str code, struct sl_str message, struct sl_error *error)
 {
     static const char *const forbidden[] = {"AuthorizationHeaderMalformed",
@@ -65,7 +65,8 @@ enum sl_code s3_explain(int status, struct sl_str body, struct sl_error *error)
 
 /* ---- signed requests ---- */
 
-/* Signs the request with the current time. Called again for each attempt, as a signature expires. */
+/* Signs the request with the current time; returns its URL, in the arena, or NULL when out of memory. fetch calls it again for each
+ * attempt, as a signature expires. */
 static const char *sign(void *arg, struct sl_arena *arena)
 {
     struct aws_signing *signing = &((struct bucket_request *)arg)->signing;
@@ -73,7 +74,8 @@ static const char *sign(void *arg, struct sl_arena *arena)
     return aws_presign(arena, signing);
 }
 
-/* Signs a request; `signing` already has the fields and query parameters. `key`: name of the object. */
+/* Sets method, URL and headers of a request and signs it. request->signing already has the header fields and query parameters; `key` is the
+ * name of the object, empty for the bucket itself. */
 static enum sl_code s3_prepare(struct bucket_request *request, const char *method, struct sl_str key,
                                struct sl_error *error)
 {
@@ -82,14 +84,15 @@ static enum sl_code s3_prepare(struct bucket_request *request, const char *metho
     signing->method = method;
     signing->expires_s = signing->expires_s ? signing->expires_s : EXPIRES_S;
     if (!aws_address(&request->arena, store->config, key, signing))
-        return store->is_source ? sl_fail(error, SL_DOWNLOAD_ERROR, "the region name of the S3 bucket is invalid")
-                                : sl_fail(error, SL_BUSY, "out of memory"); /* the region was validated */
+        return store->is_source
+                   ? sl_fail(error, SL_DOWNLOAD_ERROR, "the region name of the S3 bucket is invalid")
+                   : sl_fail(error, SL_BUSY, "out of memory"); /* object_store_open has checked the region */
     enum sl_code code = credentials_aws(store, &request->arena, &signing->keys, error);
     if (code != SL_OK)
         return code;
     for (size_t i = 0; i < signing->field_count; i++)
         object_header(request, signing->fields[i].name, signing->fields[i].value);
-    request->fetch.method = strcmp(method, "GET") == 0 ? NULL : method;
+    request->fetch.method = strcmp(method, "GET") == 0 ? NULL : method; /* NULL: GET */
     request->fetch.sign = sign;
     request->fetch.url = sign(request, &request->arena);
     return request->fetch.url ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
@@ -101,7 +104,7 @@ static enum sl_code s3_get(struct bucket_request *request, struct sl_error *erro
     return s3_prepare(request, "GET", request->key, error);
 }
 
-/* Downloads at most one byte: a larger object is then too large, which object_exists knows to mean that it exists. */
+/* Prepares a download of at most one byte: for a larger object it fails with "too large", which object_exists takes for yes. */
 static enum sl_code s3_exists(struct bucket_request *request, struct sl_error *error)
 {
     request->fetch.max_size = 1;
@@ -113,7 +116,7 @@ static enum sl_code s3_delete(struct bucket_request *request, struct sl_error *e
     return s3_prepare(request, "DELETE", request->key, error);
 }
 
-/* Returns a presigned URL for clients; NULL if the bucket is not S3, or on failure. */
+/* Returns a presigned URL for clients; NULL if the bucket is not S3, or on any failure, whose error is dropped. */
 const char *object_url(const struct object_store *store, struct sl_str name, unsigned expires_s, struct sl_arena *arena)
 {
     struct bucket_request request = {.store = store, .signing.expires_s = expires_s};
@@ -127,8 +130,8 @@ const char *object_url(const struct object_store *store, struct sl_str name, uns
 
 /* ---- properties ---- */
 
-/* Takes one header field of the response. An ETag is "<MD5>" in quotes for an object that was uploaded in one piece,
- * otherwise it has another length. */
+/* Called for each header field of a response to HEAD: stores it in request->info or as metadata. An ETag is the MD5 in quotes (34 bytes)
+ * for an object that was uploaded in one piece, otherwise it has another length. */
 static void read_field(void *arg, struct sl_str name, struct sl_str value)
 {
     struct bucket_request *request = arg;
@@ -142,18 +145,18 @@ static void read_field(void *arg, struct sl_str name, struct sl_str value)
     else if (sl_str_equal_nocase(name, SL_STR("etag"))) {
         if (value.size < sizeof info->version && !sl_str_starts(value, SL_STR("W/"))) /* a weak tag fits no condition */
             snprintf(info->version, sizeof info->version, SL_STR_FMT, SL_STR_ARG(value));
-        info->has_md5 = value.size == 34 && /* MD5 of a one-piece upload */
-                        sl_hex_decode((struct sl_str){value.data + 1, 32}, info->md5, 16, &size) && size == 16;
+        info->has_md5 =
+            value.size == 34 && sl_hex_decode((struct sl_str){value.data + 1, 32}, info->md5, 16, &size) && size == 16;
     }
     if (name.size > prefix.size && sl_str_equal_nocase(begin, prefix))
         object_set_metadata(request, (struct sl_str){name.data + prefix.size, name.size - prefix.size}, value);
 }
 
-/* Reads the properties of an object. */
+/* Requests the properties of an object and reads them into request->info. */
 static enum sl_code s3_head(struct bucket_request *request, struct sl_error *error)
 {
     enum sl_code code = s3_prepare(request, "HEAD", request->key, error);
-    request->fetch.max_size = INT64_MAX; /* Content-Length is the object's, nothing is received */
+    request->fetch.max_size = INT64_MAX; /* no limit: Content-Length is that of the object, but no body is received */
     request->fetch.field = read_field;
     if (code == SL_OK)
         code = object_run(request, NULL, error);
@@ -218,7 +221,8 @@ struct s3_list {
     struct sl_buf key, modified; /* of the current object */
 };
 
-/* Takes an element of a list. An object is added at the end of its element `Contents`, when key and time are known. */
+/* Called at the end of each element of a list of objects. An object is added at the end of its element `Contents`, when its key and time
+ * are known. */
 static void s3_take_text(void *arg, const char *element, unsigned depth, struct sl_str text)
 {
     struct s3_list *s = arg;
@@ -236,7 +240,7 @@ static void s3_take_text(void *arg, const char *element, unsigned depth, struct 
     }
 }
 
-/* Gets a page of names. */
+/* Gets one page of objects whose names begin with request->key and sort after `after` (empty: from the first on). */
 static enum sl_code s3_list(struct bucket_request *request, struct sl_str after, struct object_list *list,
                             struct sl_error *error)
 {

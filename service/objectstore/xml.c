@@ -1,3 +1,4 @@
+/* Reads texts of XML documents with expat. */
 #include <expat.h>
 
 #include "objectstore/impl.h"
@@ -10,11 +11,12 @@ struct walking {
     xml_listener *listener;
     void *arg;
     unsigned depth;
-    bool no_memory;                 /* for a text */
+    bool no_memory;                 /* a text could not be stored */
     struct sl_buf texts[MAX_DEPTH]; /* of the open elements */
 };
 
-/* Begins the text of an element. Stops at MAX_DEPTH, which no valid response reaches. */
+/* Called by expat at the begin of an element: empties the buffer for its text. Elements deeper than MAX_DEPTH, which no valid response
+ * has, end the parsing. */
 static void XMLCALL xml_begin(void *arg, const XML_Char *name, const XML_Char **attributes)
 {
     struct walking *w = arg;
@@ -32,7 +34,7 @@ static void XMLCALL xml_end(void *arg, const XML_Char *name)
     w->listener(w->arg, name, depth, sl_buf_view(&w->texts[depth - 1]));
 }
 
-/* Collects the text of the innermost open element; what exceeds MAX_TEXT is dropped. */
+/* Called by expat with a piece of text: appends it to that of the innermost open element, unless that would exceed MAX_TEXT. */
 static void XMLCALL text(void *arg, const XML_Char *data, int size)
 {
     struct walking *w = arg;

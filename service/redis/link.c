@@ -1,3 +1,4 @@
+/* Connects to a Redis server, sends commands and matches its answers to them. */
 #include "redis/redis.h"
 
 #include <hiredis/hiredis.h>
@@ -29,11 +30,12 @@ struct redis {
     char last_error[160]; /* the last one logged; empty after a success */
 };
 
-/* A command in flight; its fiber and the link each hold a reference. Commands of the greeting have only that of the link. */
+/* A command in flight; the fiber that sent it and the connection each hold a reference. The commands sent after connecting (AUTH, SELECT,
+ * PING) have only that of the connection. */
 struct redis_call {
     struct sl_link link;
     unsigned references;
-    const char *greeting; /* name of the greeting's command; NULL: a command of a fiber */
+    const char *greeting; /* "AUTH", "SELECT" or "PING", sent after connecting; NULL: a command of a fiber */
     bool done, answered;
     struct redis_answer answer;
     struct fiber_wait_list waiters;
@@ -48,7 +50,7 @@ struct redis_connection {
     bool listening; /* subscribed: answers are messages */
 };
 
-/* Takes the oldest call; NULL if there is none. */
+/* Removes the oldest unanswered command from the list and returns it; NULL if there is none. */
 static struct redis_call *take_call(struct redis_connection *link)
 {
     struct redis_call *call = SL_LIST_FIRST(&link->calls, struct redis_call, link);
@@ -65,7 +67,7 @@ static void call_release(struct redis_call *call)
     free(call);
 }
 
-/* Wakes the fiber that waits for the call, and drops the link's reference. */
+/* Wakes the fiber that waits for the command's answer, and drops the connection's reference to the command. */
 static void call_end(struct redis_call *call)
 {
     call->done = true;
@@ -81,7 +83,7 @@ static void set_state(struct redis *redis, enum redis_state state)
     fiber_wake_all(&redis->changed);
 }
 
-/* Closes the connection in any state; its calls end without an answer. */
+/* Closes the connection in any state; its commands in flight end without an answer. */
 static void redis_drop(struct redis *redis)
 {
     struct redis_connection *link = redis->link;
@@ -97,7 +99,7 @@ static void redis_drop(struct redis *redis)
     set_state(redis, REDIS_DOWN);
 }
 
-/* Records why there is no connection; logs a warning if the reason is new. */
+/* Records why there is no connection, logs it (as a warning if the reason is new), and closes what there is. */
 static void redis_fail(struct redis *redis, const char *why)
 {
     char last_error[sizeof redis->last_error];
@@ -110,8 +112,7 @@ static void redis_fail(struct redis *redis, const char *why)
     redis_drop(redis);
 }
 
-/* Sends a command and appends `call`, which gets the answer, to the link's list. False, without appending it, when out of
- * memory. */
+/* Sends a command and appends `call`, which gets the answer, to the commands in flight. False, without appending it, when out of memory. */
 static bool link_send(struct redis_connection *link, struct redis_call *call, const struct sl_str *words, size_t count)
 {
     const char *data[MAX_WORDS];
@@ -131,12 +132,13 @@ static bool link_send(struct redis_connection *link, struct redis_call *call, co
 }
 
 /* ---- answers ---- */
-/* Handles answers to AUTH and the like; the last one is that to PING. */
+/* Handles the answer to a command sent after connecting. An error closes the connection; the answer to the last command, PING, makes it
+ * ready. */
 static void call_greeting(struct redis *redis, const struct redis_call *call, const redisReply *reply)
 {
     if (reply->type == REDIS_REPLY_ERROR) {
         char why[128];
-        snprintf(why, sizeof why, "%s is answered with %s", call->greeting, reply->str);
+        snprintf(why, sizeof why, "Redis answered the command %s with %s", call->greeting, reply->str);
         redis_fail(redis, why);
     } else if (!redis->link->calls.first) {
         redis->last_error[0] = '\0';
@@ -144,7 +146,7 @@ static void call_greeting(struct redis *redis, const struct redis_call *call, co
     }
 }
 
-/* Keeps the answer for the call's fiber. Of an array only the last element matters to the commands in use. */
+/* Stores the answer for the fiber that sent the command. Of an array, only the last element matters to the commands in use. */
 static void call_answer(struct redis_call *call, const redisReply *reply)
 {
     struct redis_answer *answer = &call->answer;
@@ -161,7 +163,7 @@ static void call_answer(struct redis_call *call, const redisReply *reply)
     call->answered = true;
 }
 
-/* Passes on a message of the subscribed channel: an array of the word "message", the channel and the text. */
+/* Passes a message of the subscribed channel on: an array of the word "message", the channel and the text. */
 static void link_message(const struct redis *redis, const redisReply *reply)
 {
     const redisReply *const *element = (const redisReply *const *)reply->element;
@@ -169,13 +171,13 @@ static void link_message(const struct redis *redis, const redisReply *reply)
         redis->heard(redis->heard_arg, (struct sl_str){element[2]->str, element[2]->len});
 }
 
-/* True for the error of a write to a replica: the host name may stand for another server by now. */
+/* True for the error by which a replica refuses writes. After a failover, the host name may already stand for another server. */
 static bool is_replica_answer(const redisReply *reply)
 {
     return reply->type == REDIS_REPLY_ERROR && sl_str_starts(sl_str(reply->str), SL_STR("READONLY "));
 }
 
-/* Gives a reply to the oldest call: Redis answers in the order of the commands. */
+/* Gives a reply to the oldest unanswered command, as Redis answers in the order of the commands. */
 static void link_reply(struct redis *redis, const redisReply *reply)
 {
     struct redis_connection *link = redis->link;
@@ -193,11 +195,11 @@ static void link_reply(struct redis *redis, const redisReply *reply)
     else
         call_answer(call, reply);
     call_end(call);
-    if (is_replica_answer(reply) && redis->link == link)
+    if (is_replica_answer(reply) && redis->link == link) /* not closed meanwhile */
         redis_fail(redis, reply->str);
 }
 
-/* Feeds received bytes to hiredis and handles complete replies. Handling one may close the connection, hence the comparison of links. */
+/* Feeds received bytes to hiredis and handles complete replies. Handling one may close the connection: redis->link changes then. */
 static void on_received(void *arg, struct sl_bytes bytes)
 {
     struct redis *redis = arg;
@@ -222,25 +224,25 @@ static void on_received(void *arg, struct sl_bytes bytes)
 }
 
 /* ---- limits of answers ----
- * hiredis allocates an array when it reads its header: 13 bytes could allocate 8 GB. No expected answer has more elements than
- * this, or is longer than a stored value with its overhead. */
+ * hiredis allocates an array when it reads its header: 13 bytes could allocate 8 GB. No expected answer has more elements than this. */
 enum { MAX_ELEMENTS = 64 };
 
 static void *(*make_array)(const redisReadTask *task, int elements);
 
+/* Replaces hiredis's createArray; NULL is an error of the reader. */
 static void *make_bounded_array(const redisReadTask *task, int elements)
 {
     return elements > MAX_ELEMENTS ? NULL : make_array(task, elements);
 }
 
-/* Makes a reader with the limit of array elements. */
+/* Makes a reader with the limit of array elements; NULL when out of memory. */
 static redisReader *new_reader(void)
 {
     static redisReplyObjectFunctions functions;
     redisReader *reader = redisReaderCreate();
     if (!reader)
         return NULL;
-    if (!make_array) {
+    if (!make_array) { /* the first time: copies hiredis's functions and replaces one */
         functions = *reader->fn;
         make_array = functions.createArray;
         functions.createArray = make_bounded_array;
@@ -250,7 +252,7 @@ static redisReader *new_reader(void)
 }
 
 /* ---- connecting ---- */
-/* Sends a command of the greeting: AUTH, SELECT, PING. */
+/* Sends a command that prepares the connection: AUTH, SELECT or PING, with up to two arguments (NULL = none). */
 static void greet(struct redis_connection *link, const char *command, const char *one, const char *two)
 {
     struct sl_str words[3] = {sl_str(command)};
@@ -295,7 +297,7 @@ struct preparation {
     struct sl_error error;
 };
 
-/* Tries the addresses of a host in turn until one works. */
+/* Returns the address for this attempt to connect: `turn` grows with each failure, so that all addresses of the host are tried. */
 static const struct addrinfo *pick_address(const struct addrinfo *found, unsigned turn)
 {
     unsigned count = 0;
@@ -325,7 +327,7 @@ static void prepare(void *arg)
     freeaddrinfo(found);
 }
 
-/* Begins to connect; NULL when out of memory, or the address is refused at once. */
+/* Begins to connect; NULL when out of memory, or if connecting fails at once. */
 static struct redis_connection *link_open(struct redis *redis, const struct preparation *p)
 {
     static const struct wire_events events = {on_opened, on_received, on_broke};
@@ -344,7 +346,7 @@ static struct redis_connection *link_open(struct redis *redis, const struct prep
     return NULL;
 }
 
-/* The fiber of one attempt to connect. */
+/* The fiber of one attempt to connect: resolves the host name, then starts the connection. A socket path needs no preparation. */
 static void connect_fiber(void *arg)
 {
     struct redis *redis = arg;
@@ -384,7 +386,8 @@ void redis_close(struct redis *redis)
     free(redis);
 }
 
-/* Waits until the connection is ready, for at most one attempt. */
+/* Waits until the connection is ready, or one attempt to connect has failed; starts that if there is none in progress. At the time `end_ms`
+ * the attempt is given up. */
 static enum redis_result ready(struct redis *redis, uint64_t end_ms)
 {
     if (redis->state == REDIS_DOWN) {
@@ -401,7 +404,8 @@ static enum redis_result ready(struct redis *redis, uint64_t end_ms)
         enum fiber_wait woken = now >= end_ms ? FIBER_TIMED_OUT : fiber_wait_on(&redis->changed, end_ms - now);
         if (woken == FIBER_CANCELLED)
             return REDIS_CANCELLED;
-        if (redis->attempts != attempt || redis->state == REDIS_DOWN)
+        if (redis->attempts != attempt ||
+            redis->state == REDIS_DOWN) /* failed; another fiber may have begun a next one */
             return REDIS_UNREACHABLE;
         if (woken == FIBER_TIMED_OUT) {
             redis_drop(redis);
@@ -412,7 +416,7 @@ static enum redis_result ready(struct redis *redis, uint64_t end_ms)
 }
 
 /* ---- commands ---- */
-/* A connection whose answer is late is closed: answers have no numbers, so that later ones could not be told from it. */
+/* If the answer is late, the connection is closed: answers carry no ids, so the late one would be taken for that of a later command. */
 enum redis_result redis_command(struct redis *redis, const struct sl_str *words, size_t count,
                                 struct redis_answer *answer)
 {
@@ -425,7 +429,7 @@ enum redis_result redis_command(struct redis *redis, const struct sl_str *words,
     struct redis_call *call = count <= MAX_WORDS ? calloc(1, sizeof *call) : NULL;
     if (!call)
         return REDIS_BUSY;
-    call->references = 2;
+    call->references = 2; /* this fiber's and the connection's */
     if (!link_send(redis->link, call, words, count)) {
         free(call);
         return REDIS_BUSY;
@@ -436,7 +440,7 @@ enum redis_result redis_command(struct redis *redis, const struct sl_str *words,
         if (woken != FIBER_WOKEN && !call->done)
             result = woken == FIBER_CANCELLED ? REDIS_CANCELLED : REDIS_TIMED_OUT;
     }
-    if (result == REDIS_TIMED_OUT && redis->attempts == attempt)
+    if (result == REDIS_TIMED_OUT && redis->attempts == attempt) /* still the same connection */
         redis_drop(redis);
     if (result == REDIS_ANSWERED) {
         result = !call->answered ? REDIS_UNREACHABLE : call->answer.text.failed ? REDIS_BUSY : REDIS_ANSWERED;
@@ -448,7 +452,7 @@ enum redis_result redis_command(struct redis *redis, const struct sl_str *words,
 }
 
 /* ---- listening ---- */
-/* Subscribes to the channel; afterwards the connection only receives messages. */
+/* Subscribes to the channel; afterwards the connection only receives messages. No fiber waits for the answer. False when out of memory. */
 static bool subscribe(struct redis *redis)
 {
     struct redis_call *call = calloc(1, sizeof *call);
@@ -462,7 +466,7 @@ static bool subscribe(struct redis *redis)
     return redis->link->listening;
 }
 
-/* Keeps a subscribed connection open, with a pause between attempts. */
+/* Opens a connection, subscribes, and waits until it breaks; then does so again after a pause, until the group is cancelled. */
 static void listen_fiber(void *arg)
 {
     enum { AGAIN_MS = 1000 };

@@ -1,6 +1,6 @@
-/* Connections to a Redis: pipelined commands of fibers. A connection is made when a command needs it, and closed when an answer
- * does not come in time: all commands in flight then fail. It is also closed if the Redis says that it is a replica, so that
- * the host name is resolved again for the next one. RESP2. Loop thread only. */
+/* Connections to a Redis server (RESP2): fibers send commands, pipelined over one connection. It is opened when a command needs it, and
+ * closed when an answer does not come in time: all commands in flight then fail. It is also closed if the server says that it is a
+ * replica, so that the host name is resolved again for the next connection. Loop thread only. */
 #pragma once
 
 #include "base/buf.h"
@@ -19,8 +19,8 @@ struct redis_options {
     uint64_t timeout_ms; /* of a command, including that of a new connection */
 };
 
-/* Parses redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], unix:///PATH. User and password may be percent-encoded (RFC 3986,
- * 2.1). The error does not name the configuration key. */
+/* Parses redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE] or unix:///PATH. User and password may be percent-encoded (RFC 3986,
+ * 2.1). The error message does not name the configuration key: callers add it. */
 enum sl_code redis_url_parse(const char *url, struct redis_options *options, struct sl_error *error);
 
 struct redis;
@@ -41,13 +41,14 @@ struct redis_answer {
 /* Why there is no connection, as text; empty if no reason is known. Valid until the next command. */
 const char *redis_last_error(const struct redis *redis);
 
-/* Subscribes to a channel, and calls `heard` on the loop for each message: uses a connection of its own, remade when it
- * breaks, until the group is cancelled. Messages published meanwhile are lost. `channel` and `arg` must outlive the
- * group's fibers. False: no fiber. */
+/* Subscribes to a channel, and calls `heard` on the loop for each message, until the group of redis_open is cancelled. `redis` can then not
+ * be used for commands. A broken connection is opened again; messages published while there is none are lost. `channel` and `arg` must
+ * outlive the group's fibers. False: no fiber. */
 bool redis_listen(struct redis *redis, const char *channel, void (*heard)(void *arg, struct sl_str message), void *arg);
 
-/* REDIS_ANSWERED: there is an answer of any type. REDIS_UNREACHABLE: no connection, or it broke. REDIS_BUSY: this
- * process lacks memory or a fiber, which says nothing about the Redis. */
+/* REDIS_ANSWERED: there is an answer of any type. REDIS_UNREACHABLE: no connection, or it broke. REDIS_BUSY: this process lacks memory or
+ * a fiber, which says nothing about the server. */
 enum redis_result { REDIS_ANSWERED, REDIS_TIMED_OUT, REDIS_UNREACHABLE, REDIS_CANCELLED, REDIS_BUSY };
+/* Sends a command of `count` words, at most 8, and waits for its answer. */
 enum redis_result redis_command(struct redis *redis, const struct sl_str *words, size_t count,
                                 struct redis_answer *answer) SL_SUSPENDS;

@@ -1,7 +1,9 @@
+/* Parses the URL of a Redis server. */
 #include "id/id.h"
 #include "redis/redis.h"
 
-/* Decodes percent-encoded octets; other text is copied unchanged. */
+/* Copies a part of the URL to `out` and decodes %XX; a `%` without two hex digits is copied as it is. False if the result contains a NUL or
+ * exceeds `size` bytes with its terminating NUL. */
 static bool copy_decoded(struct sl_str part, char *out, size_t size)
 {
     size_t used = 0;
@@ -18,7 +20,7 @@ static bool copy_decoded(struct sl_str part, char *out, size_t size)
     return true;
 }
 
-/* Copies a part as it is; false if it is too long. */
+/* Copies a part of the URL as it is; false if it exceeds `size` bytes with its terminating NUL. */
 static bool copy_part(struct sl_str part, char *out, size_t size)
 {
     if (part.size >= size)
@@ -28,8 +30,8 @@ static bool copy_part(struct sl_str part, char *out, size_t size)
     return true;
 }
 
-/* Returns the text before the first (`last`: the last) `stop`. `*rest` is the text after it; data NULL if there is no
- * `stop`. */
+/* Returns the text before the first or, if `last`, the last `stop`, and sets `*rest` to the text after that. Without a `stop` returns all
+ * of the text, and the data of `*rest` is NULL. */
 static struct sl_str until(struct sl_str text, char stop, bool last, struct sl_str *rest)
 {
     const char *at = !text.data ? NULL
@@ -40,7 +42,7 @@ static struct sl_str until(struct sl_str text, char stop, bool last, struct sl_s
     return (struct sl_str){text.data, size};
 }
 
-/* Parses "user:password@" before the host. */
+/* Parses "user:password@" before the host, if it is there, and sets `*host` to what follows. False if user or password are too long. */
 static bool parse_user(struct sl_str authority, struct redis_options *o, struct sl_str *host)
 {
     struct sl_str rest, password, user = until(authority, '@', true, &rest);
@@ -54,7 +56,7 @@ static bool parse_user(struct sl_str authority, struct redis_options *o, struct 
            copy_decoded(password.data ? password : SL_STR(""), o->password, sizeof o->password);
 }
 
-/* Parses "host", "host:port" or "[IPv6]:port". */
+/* Parses "host" or "[IPv6]" with an optional ":port" (default 6379); false if it is malformed. */
 static bool parse_host(struct sl_str text, struct redis_options *o)
 {
     struct sl_str port, host;
@@ -84,6 +86,7 @@ enum sl_code redis_url_parse(const char *url, struct redis_options *options, str
     bool good = options->tls || sl_str_starts(text, scheme);
     scheme = options->tls ? sealed : scheme;
     if (good) {
+        /* parameters after '?' are ignored */
         text = until((struct sl_str){text.data + scheme.size, text.size - scheme.size}, '?', false, &rest);
         text = until(text, '/', false, &database);
         good = parse_user(text, options, &host) && parse_host(host, options) && database.size < 6;

@@ -1,3 +1,4 @@
+/* Reads and writes a socket by libuv, and encrypts with TLS. */
 #include "redis/wire.h"
 
 #include <stdlib.h>
@@ -27,8 +28,8 @@ struct wire {
     void *arg;
     struct tls *tls;
     struct sl_list write_bufs;
-    struct write_buf *sent; /* being written, without TLS */
-    struct sl_buf out;      /* being written, with TLS */
+    struct write_buf *sent; /* without TLS: the buffer being written */
+    struct sl_buf out;      /* with TLS: the encrypted bytes being written */
     bool busy, opened, closed;
     char in[READ_BYTES];
     uint8_t plain[READ_BYTES];
@@ -67,7 +68,7 @@ void wire_close(struct wire *wire)
     wire->closed = true;
 }
 
-/* Reports why the connection broke, once, and closes it. */
+/* Reports why the connection broke, and closes it; does nothing if it is closed already. */
 static void wire_break(struct wire *wire, const char *why)
 {
     if (wire->closed)
@@ -93,7 +94,8 @@ static void on_written(uv_write_t *request, int status)
         wire_break(wire, last_error);
 }
 
-/* Encrypts the next bytes to write: TLS messages, and a bounded part of the queued data. */
+/* Moves the next encrypted bytes to wire->out: TLS's own messages and, after the handshake, about SEAL_BYTES of the queued data. False if
+ * TLS fails or memory is out. */
 static bool encrypt_next(struct wire *wire)
 {
     struct sl_buf *ready = tls_output(wire->tls);
@@ -106,13 +108,13 @@ static bool encrypt_next(struct wire *wire)
         if (p->encrypted == p->size)
             write_buf_free(take_write_buf(wire));
     }
-    struct sl_buf empty = wire->out;
+    struct sl_buf empty = wire->out; /* exchanges the buffers, to keep the memory of both */
     wire->out = *ready;
     *ready = empty;
     return !wire->out.failed;
 }
 
-/* Starts a write unless one is in progress; its callback starts the next one. Returns an error text, or NULL. */
+/* Starts a write of the queued bytes, unless one is in progress, whose callback calls this again. Returns an error text, or NULL. */
 static const char *write_next(struct wire *wire)
 {
     uv_buf_t buf;
@@ -143,12 +145,13 @@ bool wire_send(struct wire *wire, char *data, size_t size)
     }
     *write_buf = (struct write_buf){.data = data, .size = size};
     sl_list_append(&wire->write_bufs, &write_buf->link);
-    (void)write_next(wire); /* the read callback will report the error, too */
+    (void)write_next(wire); /* an error breaks the connection, which the read callback reports, too */
     return true;
 }
 
 /* ---- input ---- */
-/* Decrypts received bytes and passes them on. Without bytes it begins the handshake. */
+/* Decrypts received bytes and passes them on, and sends what TLS itself answers. With no bytes, when the connection is new, it begins the
+ * handshake. */
 static void decrypt(struct wire *wire, struct sl_bytes bytes)
 {
     enum tls_result result = TLS_MORE;
@@ -176,7 +179,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     *buf = uv_buf_init(wire->in, sizeof wire->in);
 }
 
-/* On the loop: bytes, their end, or an error. */
+/* libuv has read bytes, the end of the stream, or an error. */
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 {
     struct wire *wire = stream->data;

@@ -20,7 +20,7 @@ struct wire_events {
 };
 
 struct wire;
-/* NULL: it cannot be started. */
+/* Begins to connect; NULL if that fails at once. */
 struct wire *wire_open(const struct wire_target *target, const struct wire_events *events, void *arg);
 /* Takes over `data`, allocated by malloc, and sends it after earlier data. Only after `opened`. False: no memory. */
 bool wire_send(struct wire *wire, char *data, size_t size);
