@@ -104,7 +104,7 @@ static bool scan_names(struct directory_listing *listing, DIR *directory)
         }
         listing->names[listing->count++] = name;
     }
-    if (listing->count < MAX_NAMES && errno)
+    if (listing->count < MAX_NAMES && errno) /* dir_next sets it to 0 at the end of the directory */
         return false;
     if (listing->count)
         qsort(listing->names, listing->count, sizeof *listing->names, compare_names);
@@ -136,7 +136,7 @@ static struct directory_listing *listing_new(const char *key, size_t key_size, c
     return listing;
 }
 
-/* Returns the cached listing of the directory, if it is still valid. */
+/* Returns the cached listing of the directory, with a reference for the caller; NULL if there is none or it is not valid any more. */
 static struct directory_listing *listing_known(struct sl_str key, const struct stat *st)
 {
     pthread_mutex_lock(&lock);
@@ -170,13 +170,14 @@ static void listing_keep(struct directory_listing *listing)
     pthread_mutex_unlock(&lock);
 }
 
-/* Returns the names of the directory `at` below the root; release with listing_release(). NULL with errno if it cannot be read. */
+/* Returns the names of the directory `at` below the root, cached ones if they are still valid; release with listing_release(). NULL with
+ * errno if it cannot be read. */
 static struct directory_listing *list_directory(const char *root, const char *at)
 {
     char key[2 * PATH_MAX];
     struct stat st;
     int size = snprintf(key, sizeof key, "%s%c%s", root, '\0', at);
-    errno = ENAMETOOLONG;
+    errno = ENAMETOOLONG; /* if the key does not fit; otherwise the calls below set errno */
     DIR *directory =
         size > 0 && (size_t)size < sizeof key ? open_directory_of_fd(filesystem_open(root, *at ? at : ".")) : NULL;
     bool is_open = directory && fstat(dirfd(directory), &st) == 0;
@@ -226,7 +227,7 @@ static bool find_below(struct any_case_search *s, size_t size, const char *rest)
     memcpy(name, rest, length);
     name[length] = '\0';
     struct directory_listing *listing = list_directory(s->root, s->path);
-    if (!listing && !filesystem_is_missing(errno) && errno != EACCES && errno != EPERM)
+    if (!listing && !filesystem_is_missing(errno) && errno != EACCES && errno != EPERM) /* else it has no such file */
         s->failed = errno;
     size_t before = size + (size > 0);
     bool found = false;

@@ -1,9 +1,10 @@
+/* Requests and parses Sentry's lists of artifacts of JavaScript releases. */
 #include "origin/artifacts.h"
 
 #include "base/json_fields.h"
 #include "origin/impl.h"
 
-enum { ANSWER_MAX = 16 << 20, URL_MAX = 65534, OTHER_PAIRS = 2 };
+enum { ANSWER_MAX = 16 << 20, URL_MAX = 65534, OTHER_PAIRS = 2 /* release and dist */ };
 
 static struct ttl_cache answers = {.capacity = 100000, .name = "artifacts"};
 static uint64_t answer_ttl_ns = UINT64_C(3600000000000);
@@ -33,8 +34,8 @@ void artifacts_clear_cache(void)
 
 /* ---- the request ---- */
 
-/* Makes the URL of a look-up; data NULL, with the error set, if it is too long or memory is short. URLs of scripts are only
- * looked up within a release. */
+/* Makes the URL of an artifact lookup; data NULL, with the error set, if it is too long or memory is short. The names of files (stems) are
+ * only sent together with a release, which they belong to. */
 static struct sl_str artifact_url(const struct source *source, const struct artifact_query *query,
                                   struct sl_arena *arena, struct sl_error *error)
 {
@@ -71,7 +72,8 @@ static enum sl_code request_artifacts(const void *context, struct sl_buf *text, 
 
 /* ---- the response ---- */
 
-/* Parses the word by which Sentry says how it found an artifact. "scraping" is not one of Sentry's words. */
+/* Parses the word by which Sentry says how it found an artifact; MATCH_UNKNOWN for others. "scraping" (MATCH_FROM_WEB) is a word of this
+ * service, not of Sentry. */
 static enum artifact_match get_match(struct sl_str name)
 {
     for (size_t i = 0; i < MATCHES; i++)
@@ -125,8 +127,8 @@ static bool is_artifact_text(struct sl_str text)
     return text.size > 0;
 }
 
-/* Fills the artifact; returns false if the element is not a valid artifact, and, with `*no_memory`, when out of memory. Scripts may be
- * empty or HTML; bundles may not. */
+/* Sets `*artifact` from the members of an element of the list. False if the element is not a valid artifact; also when out of memory,
+ * which sets `*no_memory`. Single files, such as scripts, may be empty or HTML; bundles may not. */
 static bool make_artifact(const struct source *source, const struct artifact_texts *texts, struct sl_arena *arena,
                           struct artifact *artifact, bool *no_memory)
 {

@@ -9,8 +9,8 @@
 
 #define SECONDS_NS UINT64_C(1000000000)
 
-/* Limit of names per directory; number of digits known from the debug id; minimum and maximum number of digits of a
- * build id. */
+/* MAX_NAMES: names that are read of a directory. KNOWN: digits of a build id that its debug id tells. SHORTEST, LONGEST: digits of a build
+ * id. MAX_KEPT: cached build ids. */
 enum { MAX_NAMES = 200000, KNOWN = 32, SHORTEST = 16, LONGEST = 128, MAX_KEPT = 4096 };
 
 static bool is_failure(enum sl_code code)
@@ -18,7 +18,7 @@ static bool is_failure(enum sl_code code)
     return code != SL_NOT_FOUND;
 }
 
-/* Failures are tried again by the next request. */
+/* Misses are cached for a minute. Failures are cached for a nanosecond, so that the next request tries again: 0 would mean error_ns. */
 static struct ttl_cache build_ids = {
     .capacity = MAX_KEPT, .error_ns = 60 * SECONDS_NS, .failure_ns = 1, .is_failure = is_failure};
 
@@ -50,7 +50,8 @@ static bool is_digit(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-/* True if the name agrees with the known digits. In debug ids, build ids shorter than 16 bytes are padded with zeros. */
+/* True if the `size` digits of the name agree with the known digits. A name may have fewer digits than are known if the rest of the known
+ * ones are zeros: debug ids of shorter build ids are padded with them. */
 static bool is_continued(const char *known, const char *name, size_t size)
 {
     size_t both = size < strlen(known) ? size : strlen(known);
@@ -63,8 +64,8 @@ static bool is_continued(const char *known, const char *name, size_t size)
     return true;
 }
 
-/* Takes the build id from the name, if it has the prefix, enough digits, an even number of them, and continues the known
- * ones. */
+/* Stores the digits of the name in n->found if it consists of the prefix n->before and digits that agree with the known ones, and they are
+ * as many as a build id may have. */
 static void check_name(struct build_id_names *n, const char *name)
 {
     /* `first`: digits that are the name of the directory, not of the file */
@@ -81,7 +82,8 @@ static void check_name(struct build_id_names *n, const char *name)
     n->found[size] = '\0';
 }
 
-/* Pool work: searches the names of one directory, at most MAX_NAMES. */
+/* Pool work: searches at most MAX_NAMES names of one directory for a build id. A directory that is missing or may not be read has none;
+ * other errors set n->failed. */
 static void scan_directory(void *arg)
 {
     struct build_id_names *n = arg;
@@ -119,8 +121,8 @@ static bool known_digits(const struct object_id *id, char known[KNOWN + 1])
     return id->has_debug_id && !id->debug_id.age && sl_debug_id_has_uuid(&id->debug_id);
 }
 
-/* Sets directory and prefix of the file's names in the layout; returns false if there is no name number `try`, or, with `failed`, when
- * out of memory. */
+/* Sets the directory to search, the prefix of names in it and the digits that follow the prefix. A layout may have several such
+ * directories: `try` counts them. False if there are no more, or, with n->failed, when out of memory. */
 static bool layout_names(const struct build_id_question *q, unsigned try, struct build_id_names *n,
                          struct sl_arena *arena)
 {
@@ -169,16 +171,15 @@ static enum sl_code list_names(const void *context, struct sl_buf *text, uint64_
         else if (code == SL_OK && n.failed)
             code = sl_fail_errno(error, n.failed, "cannot read a directory of the symbol source");
     }
-    if (code == SL_OK && !text->size && n.failed) /* of the try that ended the loop */
-        code = sl_fail_errno(error, n.failed, "cannot name a directory of the symbol source");
+    if (code == SL_OK && !text->size && n.failed) /* layout_names had no memory */
+        code = sl_fail_errno(error, n.failed, "cannot make the path of a directory of the symbol source");
     sl_arena_free(&arena);
     *for_ns = 3600 * SECONDS_NS;
     return code != SL_OK || text->size ? code
                                        : sl_fail(error, SL_NOT_FOUND, "the directory has no file with this build id");
 }
 
-/* Finds the whole build id, for clients that only know the debug id. Only in directories: other sources cannot be listed.
- * The result is cached. */
+/* Only for directories with a layout, as other sources cannot be listed. */
 enum sl_code origin_build_id(const struct source *source, const struct object_id *id, struct sl_arena *arena,
                              struct sl_str *build_id)
 {

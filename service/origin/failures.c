@@ -1,3 +1,4 @@
+/* Keeps track of failing sources, and decides which cached failures are fetched again. */
 #include "origin/failures.h"
 
 #include <stdio.h>
@@ -10,7 +11,7 @@
 
 enum {
     PROBE_MS = 30000,     /* interval between probes */
-    HURRIED_MS = 5000,    /* the same while a client waits; a host may fail 60 times a minute before it is blocked */
+    HURRIED_MS = 5000,    /* minimum time from a failure to a probe while a client waits (origin_hurry_probe) */
     LONGEST_MS = 3600000, /* maximum interval between recoveries */
     MANY = 8,             /* failures in a row that are an outage, not a problem of one file */
     MAX_SOURCES = 4096,
@@ -22,8 +23,8 @@ enum failure_kind { UNREACHABLE, REFUSED, FAILURE_KINDS };
 
 struct failing {
     bool is_failing;
-    unsigned in_a_row;
-    uint64_t since_ms;     /* time of the first of these */
+    unsigned in_a_row;     /* failures since the last response */
+    uint64_t since_ms;     /* time of the first of these failures */
     bool is_outage;        /* many failures in a row, or failures for a long time */
     int64_t last_ns;       /* wall clock, like all *_ns */
     int64_t recovered_ns;  /* last recovery: failures before it are invalid; 0 = never */
@@ -60,7 +61,7 @@ static struct sl_str get_root(struct sl_str location)
     return (struct sl_str){location.data, !authority ? 0 : end ? (size_t)(end - location.data) : location.size};
 }
 
-/* Returns "<id>\n<root>", truncated if it is too long. */
+/* Returns the name that identifies a source here, "<id>\n<scheme and host>", truncated if it is too long. */
 static struct sl_str source_name(struct sl_str source, struct sl_str location, char out[NAME_BYTES])
 {
     struct sl_str root = location.size ? get_root(location) : (struct sl_str){"", 0};
@@ -76,7 +77,7 @@ void origin_failures_clear(void)
     known.failing = 0;
 }
 
-/* Adds a source without failures. NULL when out of memory. */
+/* Adds a source without failures; forgets all others if there are too many. NULL when out of memory. */
 static struct failing_source *add_source(struct sl_str name)
 {
     if (known.map.count >= MAX_SOURCES) /* requests can name any number of sources; failing ones are added again */
@@ -126,6 +127,7 @@ static void record_recovery(struct failing *f)
 {
     uint64_t now = loop_now_ms(), since = f->recovered_ns ? now - f->recovered_ms : UINT64_MAX;
     f->in_a_row = 0;
+    /* too soon after the last recovery: cached failures stay valid */
     if (!f->is_failing || since < (f->is_outage || !f->pause_ms ? (uint64_t)PROBE_MS : f->pause_ms))
         return;
     bool is_again = !f->is_outage && f->pause_ms && since < 2 * f->pause_ms;
@@ -158,8 +160,8 @@ void origin_record_result(struct sl_str source, struct sl_str location, enum sl_
         record_recovery(&s->kinds[REFUSED]);
 }
 
-/* Returns the state for a failure; takes over failures that another process, or this one before its last start, has cached: the next probe
- * is due PROBE_MS after the failure. NULL when out of memory. */
+/* Returns the state to which a cached failure of `made_ns` belongs; NULL when out of memory. A failure newer than the last recovery marks
+ * the source as failing, as another process, or this one before its last start, may have cached it: a probe is due PROBE_MS after it. */
 static struct failing *find_failing(struct sl_str source, struct sl_str location, enum failure_kind kind,
                                     int64_t made_ns)
 {
@@ -178,8 +180,8 @@ static struct failing *find_failing(struct sl_str source, struct sl_str location
     return f;
 }
 
-/* True if a cached failure should be tried again: if the source has recovered since, or if this look-up is the next probe of
- * a failing source. One probe is made per PROBE_MS, so that clients do not wait for a dead host. */
+/* True if a cached failure should be fetched again: if the source has recovered since, if this file is the probe that was chosen since, or
+ * if a probe is due, which this file becomes. One probe is made per PROBE_MS, so that clients do not wait for a dead host. */
 bool origin_should_retry(struct sl_str source, struct sl_str location, enum sl_code code, int64_t made_ns)
 {
     enum failure_kind kind;
@@ -207,7 +209,7 @@ void origin_hurry_probe(struct sl_str source, struct sl_str location)
         f->due_ms = now;
 }
 
-/* Records that another process got a file from the source after the last failure that this one knows. */
+/* Counts only if the file was fetched after the last failure that this process knows. */
 void origin_note_success(struct sl_str source, struct sl_str location, int64_t made_ns)
 {
     char text[NAME_BYTES];

@@ -81,7 +81,7 @@ enum sl_code origin_check_directory(const char *root, struct sl_error *error)
     const struct dirent *entry;
     bool empty = true;
     if (!directory && errno == EACCES && access(root, X_OK) == 0)
-        return SL_OK; /* not listable, but its files can be opened */
+        return SL_OK; /* its names cannot be read, but its files can be opened */
     if (!directory && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
         return sl_fail_errno(error, errno, "cannot open the directory of the symbol source");
     if (!directory)
@@ -98,7 +98,8 @@ bool filesystem_is_missing(int number)
     return number == ENOENT || number == ENOTDIR || number == ELOOP || number == EXDEV || number == ENAMETOOLONG;
 }
 
-/* Converts errno. Links that lead out of the root (EXDEV, ELOOP) count as missing files. */
+/* Converts the errno of a file that could not be opened. If the source's directory itself is missing or empty, that is the error, unless
+ * the errno is certainly about the file. Links that lead out of the root (EXDEV, ELOOP) count as missing files. */
 static enum sl_code open_error(const struct file_copy *c, int number, struct sl_error *error)
 {
     /* A file server that is gone causes many different errors; checking the root detects that. */
@@ -113,8 +114,8 @@ static enum sl_code open_error(const struct file_copy *c, int number, struct sl_
     return sl_fail_errno(error, number, "cannot open a file of the symbol source");
 }
 
-/* Copies the file, in the kernel if possible. Only regular files are served; others count as not found, without a message. The caller's
- * copy is emptied first. */
+/* Copies the file, in the kernel if possible. Only regular files are served; others count as not found, without a message. `to` is emptied
+ * first: an earlier attempt may have failed halfway. */
 static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_error *error)
 {
     struct stat st;
@@ -142,7 +143,7 @@ static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_erro
     }
 }
 
-/* Refuses an empty file, unless it may be empty. */
+/* Sets c->code to an error if the copy is empty and may not be. */
 static void check_size(struct file_copy *c)
 {
     struct stat st;
@@ -150,8 +151,8 @@ static void check_size(struct file_copy *c)
         c->code = sl_fail(c->error, SL_DOWNLOAD_ERROR, "the file is empty");
 }
 
-/* Pool work: opens, copies and decompresses the file. A large one is only opened at first (`waits`), and copied by a second call as heavy
- * work. The result is in c->code; the caller closes c->from. */
+/* Pool work: opens and copies the file, and checks if it is compressed (is_wrapped). A large file is only opened by the first call, which
+ * sets `waits`; a second call, as heavy work, copies it. The result is in c->code; the caller closes c->from. */
 static void copy_work(void *arg)
 {
     struct file_copy *c = arg;
@@ -176,7 +177,7 @@ static void check_work(void *arg)
     check_size(arg);
 }
 
-/* Unpacks the copy if it is compressed. */
+/* Decompresses the copy if it is compressed; the result is in c->code. Returns an error only if the pool did not run the work. */
 static enum sl_code unpack_copy(struct file_copy *c, struct sl_error *error) SL_SUSPENDS
 {
     if (c->code != SL_OK || !c->is_wrapped)
@@ -185,7 +186,8 @@ static enum sl_code unpack_copy(struct file_copy *c, struct sl_error *error) SL_
     return c->code == SL_OK && !c->may_be_empty ? pool_run(POOL_IO, check_work, c, error) : SL_OK;
 }
 
-/* Copies the file: small ones at once, large ones as heavy pool work, so that they do not block others. */
+/* Makes one attempt to copy the file, a large one as heavy pool work, so that it does not block others; the result is in c->code. Returns
+ * an error only if the pool did not run the work. */
 static enum sl_code copy_once(struct file_copy *c, struct sl_error *error) SL_SUSPENDS
 {
     c->from = -1;
@@ -216,7 +218,8 @@ enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_
     enum sl_code code = c.root && c.location ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     for (int i = 1; code == SL_OK; i++) {
         code = copy_once(&c, error);
-        if (code != SL_OK || c.code != SL_INTERNAL || i == ATTEMPTS)
+        if (code != SL_OK || c.code != SL_INTERNAL ||
+            i == ATTEMPTS) /* only SL_INTERNAL, an I/O error, may be temporary */
             break;
         if (!fiber_sleep(RETRY_PAUSE_MS))
             code = sl_fail(error, SL_CANCELLED, "cancelled");

@@ -1,5 +1,5 @@
-/* Globs for whole module names: ASCII case is ignored; `*` and `?` match separators too; `**` must be a whole
- * component. */
+/* Glob patterns for module names. A pattern must match the whole name; ASCII case is ignored; `*` and `?` match '/' too; `**` must
+ * be a whole component of the path. */
 #include "origin/origin.h"
 
 static char glob_lower(char c)
@@ -7,7 +7,7 @@ static char glob_lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
 }
 
-/* Returns the length of the class that begins with the '[' at `at`; 0 if it is not closed. */
+/* Returns the length of the class [...] that begins at `at`; 0 if it is not closed. A `]` directly after `[` or `[!` is a character. */
 static size_t class_length(struct sl_str pattern, size_t at)
 {
     size_t i = at + 1;
@@ -20,7 +20,7 @@ static size_t class_length(struct sl_str pattern, size_t at)
     return i < pattern.size ? i + 1 - at : 0;
 }
 
-/* Matches a class such as [a-z] or [!0-9], of `length` characters at `at`. Ranges are tried with both cases of the character. */
+/* True if `c` matches the class, such as [a-z] or [!0-9], of `length` characters at `at`. Ranges are tried with both cases of `c`. */
 static bool class_matches(struct sl_str pattern, size_t at, size_t length, char c)
 {
     size_t i = at + 1, end = at + length - 1;
@@ -73,13 +73,13 @@ bool origin_glob_valid(struct sl_str pattern)
     return true;
 }
 
-/* Greedy matching with one backtracking point: linear space, at most pattern times subject steps. One point
- * suffices: `*` matches separators, so `**` with its separator differs only in that it ends at the begin of a
- * component, and the last star can match what an earlier one could. */
+/* Greedy matching that after a mismatch returns only to the last star: at most pattern times subject steps, without recursion. The last
+ * star is enough, as it can match whatever an earlier one could: `*` matches separators, and the star of `**` with its separator differs
+ * only in that what it matches ends before the begin of a component. */
 bool origin_glob(struct sl_str pattern, struct sl_str subject)
 {
     size_t p = 0, s = 0, back_p = SIZE_MAX, back_s = 0;
-    bool whole = false; /* the backtracking point is that of a `**` with its separator */
+    bool whole = false; /* the last star is that of a `**` with its separator */
     for (;;) {
         size_t length = 1;
         bool match = false;

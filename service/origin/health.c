@@ -1,3 +1,4 @@
+/* Records whether the configured sources respond, for operators. */
 #include "origin/health.h"
 
 #include <stdlib.h>
@@ -121,6 +122,7 @@ static void record_directory(const struct source *source, const struct directory
         snprintf(record->seen.last_error, sizeof record->seen.last_error, "%s", look->error.message);
     } else if (was_without) {
         set_failing(record, false);
+        /* "file:///": the failures of a source are recorded by its id and the root of a file's URI */
         origin_note_success(source->id, SL_STR("file:///"), (int64_t)clock_wall_us() * 1000);
     }
     log_change(record);
@@ -180,7 +182,7 @@ void origin_health_minute(void)
     }
 }
 
-/* Returns how long requests to the source's host stay blocked after failures; 0 if they are not. */
+/* The host is that of the URL, or of a bucket's endpoint. */
 uint64_t origin_blocked_ms(const struct source *source)
 {
     struct sl_arena arena = {0};

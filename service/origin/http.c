@@ -79,7 +79,7 @@ static struct sl_str plain_host(const struct http_source_base *base)
     return host;
 }
 
-/* True for "." and "..": they are left out of URLs, so that a name cannot lead out of the base path. */
+/* True for "." and "..", which are left out of URLs, so that a name cannot lead out of the base path. */
 static bool dots(struct sl_str segment)
 {
     return sl_str_equal(segment, SL_STR(".")) || sl_str_equal(segment, SL_STR(".."));
@@ -91,8 +91,8 @@ bool http_can_have_files(struct sl_str base)
     return http_split(base, &parts);
 }
 
-/* Makes a URL in normal form, so that equal files have equal cache keys: scheme and host in lower case, no default port, no
- * empty components. */
+/* The URL is in normal form, so that equal files have equal cache keys: scheme and host in lower case, no default port, no empty
+ * components, no "." and "..". */
 struct sl_str http_location_url(struct sl_arena *arena, struct sl_str text, struct sl_str location, bool secret)
 {
     struct http_source_base base;
@@ -169,7 +169,7 @@ void origin_note_add(char *note, struct sl_str name, struct sl_str value)
         const char *slash = i == 1 /* ARCHIVE */ ? memrchr(value.data, '/', value.size) : NULL;
         if (slash)
             value = (struct sl_str){slash + 1, value.size - (size_t)(slash + 1 - value.data)};
-        if (is_printable(value) && name.size + value.size + 4 <= ORIGIN_NOTE_BYTES - used)
+        if (is_printable(value) && name.size + value.size + 4 <= ORIGIN_NOTE_BYTES - used) /* 4: ": ", line end, NUL */
             snprintf(note + used, ORIGIN_NOTE_BYTES - used, "%s: " SL_STR_FMT "\n", noted_fields[i], SL_STR_ARG(value));
     }
 }
@@ -179,7 +179,8 @@ static void note_field(void *note, struct sl_str name, struct sl_str value)
     origin_note_add(note, name, value);
 }
 
-/* Makes the header of a request for the file: that of the source's configuration, and what the file adds. False when out of memory. */
+/* Sets the header fields of a request for the file: those of the source's configuration, the file's checksum and, for debuginfod servers,
+ * the clients and servers that have passed the request on. False when out of memory. */
 static bool make_header(const struct remote_file *file, struct sl_arena *arena, struct fetch_request *request)
 {
     const struct source *source = file->source;
@@ -220,7 +221,8 @@ enum sl_code http_source_fetch(const struct remote_file *file, int fd, char *not
                                     .arg = note};
     struct http_source_base base;
     enum sl_code code;
-    if (!http_split(source->url, &base)) /* of another scheme: finds nothing, see read_url in source.c */
+    if (!http_split(source->url,
+                    &base)) /* a URL without a host, like "data:,", which requests may name, finds nothing */
         code = sl_fail(error, SL_NOT_FOUND, "%s", "");
     else if (!url.data || !label || !make_header(file, &arena, &request))
         code = sl_fail(error, SL_BUSY, "out of memory");

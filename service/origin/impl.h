@@ -20,7 +20,11 @@ enum unified_id { UNIFIED_NONE, UNIFIED_DEBUG_ID, UNIFIED_CODE_ID, UNIFIED_CODE_
 struct file_type_row {
     const char *word; /* in configurations and requests */
     enum sl_format format;
-    enum { PART_ANY, PART_CODE, PART_DEBUG } part; /* of the format: any files, without or with debug information */
+    enum {
+        PART_ANY,
+        PART_CODE,
+        PART_DEBUG
+    } part; /* which files of the format: all, those without or with debug information */
     enum layout_block native;
     const char *native_suffix;
     enum unified_id unified;
@@ -42,14 +46,14 @@ extern const struct object_type_row {
     size_t file_count;
 } object_type_rows[OBJECT_TYPES];
 
-/* Set the capacity of the caches of responses. */
+/* The caches of responses: _init sets capacity and lifetime, _clear_cache makes all entries expire. */
 void sentry_init(size_t capacity, uint64_t ttl_ns);
 void index_init(size_t capacity);
 void sentry_clear_cache(void);
 void artifacts_init(size_t capacity, uint64_t ttl_ns);
 void artifacts_clear_cache(void);
 
-/* Parses the artifacts of a response. Contract of origin_artifacts(). */
+/* Parses a response of Sentry's artifact lookup; results and errors are those of origin_artifacts(). */
 enum sl_code artifacts_read(struct sl_str answer, const struct source *source, struct sl_arena *arena,
                             struct artifact **items, size_t *count, struct sl_error *error);
 void index_clear_cache(void);
@@ -58,7 +62,7 @@ void build_ids_close(void);
 
 /* ---- health.c ---- */
 
-/* Records the result of a file request. */
+/* Records the result of requesting a file from a source, for its state that operators see. `error` may be NULL. */
 void health_note(const struct source *source, enum sl_code code, const struct sl_error *error);
 /* Records that, according to another process, the source with this id responds. */
 void health_note_success(struct sl_str id);
@@ -85,11 +89,11 @@ bool http_can_have_files(struct sl_str base);
 /* Returns the URL of a location below the source's URL; with `secret` including user info and query, which
  * candidates do not show. Text in the arena; data NULL if the base URL cannot have a path. */
 struct sl_str http_location_url(struct sl_arena *arena, struct sl_str base, struct sl_str location, bool secret);
-/* Adds a header field of a response to the note (ORIGIN_NOTE_BYTES), which also gets the responses of redirects: of equal fields the
- * first counts. One that does not fit, or is no printable UTF-8, is left out. elfutils' server sends the whole path of an archive on its
- * machine, of which only the name is kept. */
+/* Appends a header field X-DEBUGINFOD-... to the note (ORIGIN_NOTE_BYTES) of origin_fetch_noting; ignores others. Called also for the
+ * responses that redirect: of equal fields the first counts. A value that does not fit, or is no printable UTF-8, is left out. elfutils'
+ * server sends the whole path of an archive on its machine, of which only the name is kept. */
 void origin_note_add(char *note, struct sl_str name, struct sl_str value);
-/* `note`: as for origin_fetch_noting, or NULL. */
+/* Downloads the file; `note` gets header fields of the response (origin_note_add), NULL = none. */
 enum sl_code http_source_fetch(const struct remote_file *file, int fd, char *note, struct sl_error *error) SL_SUSPENDS;
 
 /* ---- filesystem.c ---- */

@@ -1,6 +1,6 @@
 /* Directory layouts: convert an object id and a file type to relative paths, and back.
  *
- * One of these functions builds a path; the layout, and the rows of the file type and the object type (names.c), choose it:
+ * These functions build paths; the layout and the tables of file types and object types (names.c) tell which of them is used:
  *
  *     gdb         ab/cdef0123.debug                          a tree by build id
  *     lldb        0123/4567/89AB/CDEF/0123/456789ABCDEF      a tree by UUID
@@ -18,7 +18,7 @@ struct layout_parts {
     struct sl_str code_file, debug_file; /* base names */
     struct sl_str code_id, mach_uuid;    /* lower case */
     bool dotnet;
-    bool no_memory; /* for a path or a part of one */
+    bool no_memory; /* a path or a part of one could not be allocated */
 };
 
 struct paths {
@@ -67,7 +67,7 @@ static struct sl_str layout_part(struct sl_str s, size_t from, size_t to)
     return (struct sl_str){s.data + from, (to < s.size ? to : s.size) - from};
 }
 
-/* Adds a path; not if there is none (data NULL), nor beyond LAYOUT_MAX_PATHS. */
+/* Adds a path, unless its data is NULL, it is empty, or there are LAYOUT_MAX_PATHS already. */
 static void origin_layout_add(struct paths *paths, struct sl_str path)
 {
     if (path.data && path.size && paths->count < LAYOUT_MAX_PATHS)
@@ -93,10 +93,10 @@ static struct sl_str base_name(struct sl_str name)
     return base;
 }
 
-/* ---- blocks ---- */
+/* ---- functions that build one path; data NULL if the id or name for it is missing ---- */
 
-/* Returns the 32 hex digits of the debug id; data NULL if there is none. The formatted id ends with the age 0, which is cut
- * off. */
+/* Returns the 32 hex digits of the debug id's UUID; data NULL if there is none. The formatted id ends with the age, here a 0, which
+ * is cut off. */
 static struct sl_str uuid_hex(struct layout_parts *p, bool upper)
 {
     char out[SL_DEBUG_ID_TEXT];
@@ -109,8 +109,8 @@ static struct sl_str uuid_hex(struct layout_parts *p, bool upper)
     return upper ? hex : cased(p, hex, false);
 }
 
-/* Returns the age in hex. Portable PDBs of .NET modules have no age: symbol stores use ffffffff for them, unless the `real`
- * one is wanted. */
+/* Returns the age of the debug id in hex. For .NET modules it is ffffffff, as symbol stores name their portable PDBs, which have no age;
+ * `real`: for layouts that have the age of the id instead. */
 static struct sl_str age_hex(struct layout_parts *p, bool upper, bool real)
 {
     if (p->dotnet && !real)
@@ -173,7 +173,7 @@ static struct sl_str breakpad(struct layout_parts *p, const char *suffix)
                 SL_STR_ARG(age_hex(p, false, true)), SL_STR_ARG(stem), suffix);
 }
 
-/* Returns the PDB path with the last extension replaced by that of source bundles. */
+/* Returns the path of a source bundle: that of the PDB, with the extension of source bundles. */
 static struct sl_str pdb_bundle(struct layout_parts *p, bool ssqp)
 {
     struct sl_str path = pdb(p, ssqp);
@@ -186,8 +186,8 @@ static struct sl_str pdb_bundle(struct layout_parts *p, bool ssqp)
 
 /* ---- layouts ---- */
 
-/* Adds the paths of a source bundle: beside the files of the object's type, and beside Breakpad files unless that is the
- * same path. */
+/* Adds the paths of a source bundle in the native layout: beside the debug file of this object type, and beside the Breakpad file unless
+ * that is the same path. */
 static void native_bundle(struct layout_parts *p, struct paths *out)
 {
     switch (object_type_rows[p->id->type].bundle) {
@@ -215,7 +215,7 @@ static void native(struct layout_parts *p, const struct file_type_row *row, stru
     }
 }
 
-/* Adds `<name>/<kind><id>/<name>`; for debug files `name` is `_.debug` or `_.dwarf`. */
+/* Adds the path `<name>/<kind><id>/<name>` of a symbol store, such as `_.debug/elf-buildid-sym-<id>/_.debug`. */
 static void store_path(struct layout_parts *p, struct paths *out, struct sl_str name, const char *kind,
                        struct sl_str id)
 {
@@ -224,8 +224,8 @@ static void store_path(struct layout_parts *p, struct paths *out, struct sl_str 
                                     SL_STR_ARG(id), SL_STR_ARG(name)));
 }
 
-/* Adds the paths of a symbol store; `ssqp` is the variant whose names are in lower case. ELF and Mach-O files are stored under a key with a
- * prefix, such as elf-buildid-<id>. */
+/* Adds the paths of a symbol store; `ssqp`: with names in lower case (Simple Symbol Query Protocol). ELF and Mach-O files are stored under
+ * a key with a prefix, such as elf-buildid-<id>. */
 static void symstore(struct layout_parts *p, const struct file_type_row *row, bool ssqp, struct paths *out)
 {
     struct sl_str name = ssqp ? cased(p, p->code_file, false) : p->code_file;
@@ -247,7 +247,8 @@ static void symstore(struct layout_parts *p, const struct file_type_row *row, bo
                    text(p, SL_STR_FMT "%0*d", SL_STR_ARG(p->code_id), 40 - (int)p->code_id.size, 0));
 }
 
-/* Inserts a directory named by the first two bytes of the path; by one if the second is a dot or separator. */
+/* Adds the paths of a symbol store with two levels of directories: the first is named by the first two bytes of the file's name, or by one
+ * if the second is a dot or separator, as in `cr/crash.pdb/<id>/crash.pdb`. */
 static void index2(struct layout_parts *p, const struct file_type_row *row, struct paths *out)
 {
     symstore(p, row, false, out);
@@ -268,15 +269,16 @@ static void debuginfod(struct layout_parts *p, const struct file_type_row *row, 
         origin_layout_add(out, text(p, SL_STR_FMT "/%s", SL_STR_ARG(p->code_id), row->suffix));
 }
 
-/* True if the id is that of a JVM mapping, which has a debug id only. */
+/* True if the id is that of a ProGuard mapping for JVM code, which has a debug id only. */
 static bool is_jvm(const struct layout_parts *p)
 {
     return p->id->type == OBJECT_UNKNOWN && p->id->has_debug_id && !p->code_id.size && !p->debug_file.data &&
            !p->code_file.data;
 }
 
-/* Adds `ab/cdef.../<suffix>`. The id depends on the file type, or, for types that many formats share, on the object type. Ids of mappings
- * have no age. Without such an id nothing is added. */
+/* Adds `ab/cdef.../<suffix>` of the unified layout, where `abcdef...` is the code id or the debug id: the file type tells which or, for
+ * types that many formats share, the object type. Debug ids of ProGuard mappings are written without age. Without such an id nothing is
+ * added. */
 static void unified(struct layout_parts *p, enum file_type type, struct paths *out)
 {
     enum unified_id how = file_type_rows[type].unified;
@@ -297,8 +299,8 @@ static void unified(struct layout_parts *p, enum file_type type, struct paths *o
                                     file_type_rows[type].suffix));
 }
 
-/* Adds the path by the debug id, unless unified() has added it, as it does for some types. Age 0 is written, so that the path differs from one
- * by the UUID alone. */
+/* Adds the path `ab/cdef.../<suffix>` by the debug id, unless unified() has added it, as it does for some types. Age 0 is written, so that
+ * the path differs from one by the UUID alone. */
 static void by_debug_id(struct layout_parts *p, enum file_type type, struct paths *out)
 {
     if (!p->id->has_debug_id)
@@ -314,7 +316,7 @@ static void by_debug_id(struct layout_parts *p, enum file_type type, struct path
     origin_layout_add(out, path);
 }
 
-/* Adds `<code file>/<CODE ID>/symbols`, in upper case and, if it differs, as the code id is. */
+/* Adds `<code file>/<CODE ID>/symbols`, with the code id in upper case and, if that differs, as it is. */
 static void slashsymbols(struct layout_parts *p, struct paths *out)
 {
     if (!p->code_file.data || !p->code_id.size)
@@ -365,7 +367,8 @@ static void layout_add(struct layout_parts *p, enum layout_type layout, enum fil
     }
 }
 
-/* Removes a length prefix: WASM build ids may be stored raw, with the number of bytes that follow as first byte. */
+/* Returns the code id without a length prefix: WASM build ids may be stored raw, with the number of bytes that follow as first byte. Data
+ * NULL if there is no prefix. */
 static struct sl_str without_length_prefix(struct sl_str code_id)
 {
     uint8_t length;
@@ -374,7 +377,7 @@ static struct sl_str without_length_prefix(struct sl_str code_id)
     return prefixed ? layout_part(code_id, 2, code_id.size) : (struct sl_str){NULL, 0};
 }
 
-/* Returns the UUID of a Mach-O file: the code id if it has the length of a UUID, otherwise the debug id. */
+/* Returns the UUID of a Mach-O file: the code id or, if there is none, that of the debug id. Data NULL if the code id is no UUID. */
 static struct sl_str mach_uuid(struct layout_parts *p)
 {
     if (p->code_id.size)
@@ -382,8 +385,8 @@ static struct sl_str mach_uuid(struct layout_parts *p)
     return uuid_hex(p, false);
 }
 
-/* Makes the paths, then applies the casing of the source. PDB and PE files may be stored compressed, under a name whose last
- * character is "_". */
+/* Makes the paths, also by a WASM code id without its length prefix, then applies the casing of the source. PDB and PE files may be stored
+ * compressed, under a name whose last character is "_". */
 size_t layout_paths(struct sl_arena *arena, enum layout_type layout, enum layout_casing casing,
                     const struct object_id *id, enum file_type type, struct sl_str out[LAYOUT_MAX_PATHS])
 {

@@ -14,8 +14,8 @@ static struct sl_str slashed(struct sl_arena *arena, struct sl_str name)
     return (struct sl_str){copy, copy ? name.size : 0};
 }
 
-/* `*match` tells if a pattern matches the code file or the debug file of the module, or if the source has no patterns. False when out of
- * memory. */
+/* Sets `*match`: true if a pattern of the source matches the code file or the debug file of the module, or the source has no patterns.
+ * False when out of memory. */
 static bool match_patterns(const struct source *source, const struct object_id *id, struct sl_arena *arena, bool *match)
 {
     struct sl_str names[] = {id->code_file, id->debug_file};
@@ -41,7 +41,7 @@ static bool has_pointers(const struct source *source, enum file_type type)
     return source->file_ptr && types >> type & 1 && layouts >> source->layout & 1;
 }
 
-/* Returns the path of `file.ptr` in the file's directory. */
+/* Returns the path of `file.ptr` in the directory of `path`; data NULL when out of memory. */
 static struct sl_str pointer_path(struct sl_arena *arena, const struct source *source, struct sl_str path)
 {
     const char *slash = memrchr(path.data, '/', path.size);
@@ -51,9 +51,8 @@ static struct sl_str pointer_path(struct sl_arena *arena, const struct source *s
     return sl_buf_move_to_arena(&text, arena);
 }
 
-/* Adds the files of one type that the source may have. The pointer, a file with the path of another, is in the directory of the first path.
- * False when
- * out of memory. */
+/* Adds the files of one type that the source may have and, in the directory of the first, `file.ptr`, a file with the path of another file.
+ * False when out of memory. */
 static bool list_type(const struct source *source, const struct object_id *id, enum file_type type,
                       struct sl_arena *arena, struct remote_file *files, size_t *count)
 {
@@ -147,7 +146,8 @@ static enum sl_code bucket_fetch(const struct remote_file *file, int fd, struct 
     return code;
 }
 
-/* Gets a file in the way of its source's type. */
+/* Gets a file: by following it if it is a `file.ptr`, from the source's index if that keeps files in packages, else as the type of the
+ * source requires. */
 static enum sl_code fetch_by_type(const struct remote_file *file, int fd, char *note, struct sl_error *error)
 {
     const struct source_index *index = file->source->index;
@@ -179,7 +179,6 @@ enum sl_code origin_fetch(const struct remote_file *file, int fd, struct sl_erro
     return origin_fetch_noting(file, fd, NULL, error);
 }
 
-/* Returns the scope of cache entries of the file: files of public sources are shared by all scopes. */
 struct sl_str origin_scope(const struct remote_file *file, struct sl_str scope)
 {
     return file->source->is_public ? SL_STR("global") : scope;

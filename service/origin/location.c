@@ -38,7 +38,7 @@ bool origin_file_at(const struct source *source, enum file_type type, struct sl_
     return fill_remote_file(arena, source, type, path, file);
 }
 
-/* Gives the file another path on its source; keeps its other properties. */
+/* Keeps the properties that do not depend on the path. */
 bool origin_set_path(struct remote_file *file, struct sl_str path, struct sl_arena *arena)
 {
     struct remote_file moved;
@@ -51,7 +51,7 @@ bool origin_set_path(struct remote_file *file, struct sl_str path, struct sl_are
     return true;
 }
 
-/* Returns the address of the source without a path; data NULL when out of memory. */
+/* It is the URI of an empty path on the source, for Sentry its URL. Data NULL when out of memory. */
 struct sl_str origin_root(const struct source *source, struct sl_arena *arena)
 {
     struct remote_file root;
@@ -76,13 +76,14 @@ enum sl_code origin_companion(const struct remote_file *file, const char *suffix
     struct indexed_file found = {.size = 0};
     *companion = *file;
     if (file->source->type == SOURCE_SENTRY || origin_has_index(file->source) || file->pointer)
-        return sl_fail(error, SL_NOT_FOUND, "%s", ""); /* such sources have no file names, or list all their files */
+        return sl_fail(error, SL_NOT_FOUND, "%s", ""); /* Sentry has no file names; a symstore index lists all files */
     if (index && index->find_companion) {
         size_t count = index->find_companion(index, file, suffix, arena, &found);
         if (!count)
             return sl_fail(error, SL_NOT_FOUND, "%s", "");
         companion->checksum = found.version;
         companion->known_size = found.size;
+        /* other counts: INDEX_BUSY */
         return count == 1 && origin_set_path(companion, found.path, arena) ? SL_OK
                                                                            : sl_fail(error, SL_BUSY, "out of memory");
     }

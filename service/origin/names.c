@@ -76,7 +76,7 @@ bool file_type_parse(struct sl_str name, enum file_type *type)
 
 bool file_type_for_format(enum sl_format format, bool has_debug_info, enum file_type *type)
 {
-    if (format == SL_FORMAT_COFF)
+    if (format == SL_FORMAT_COFF) /* has no type of its own */
         format = SL_FORMAT_PE;
     for (size_t i = 0; i < FILE_TYPES; i++) {
         const struct file_type_row *row = &file_type_rows[i];

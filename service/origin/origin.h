@@ -1,7 +1,7 @@
 /* Sources of debug files: their configuration, directory layouts, and fetching a remote file.
  *
- * A *source* is configured or named by a request. For an object id and a list of file types it lists *remote files*
- * (location and URI) by its layout or by Sentry's file list; origin_fetch() gets one of them. */
+ * A *source* is a symbol server, bucket or directory, configured or named by a request. For an object id and a list of file types it
+ * lists *remote files* (location and URI) by its layout or by Sentry's file list; origin_fetch() gets one of them. */
 #pragma once
 
 #include "base/arena.h"
@@ -30,7 +30,7 @@ void origin_init(const struct origin_options *options);
 /* Frees everything. No list or fetch may be running. */
 void origin_close(void);
 
-/* Invalidates cached lists of Sentry and index sizes. */
+/* Invalidates cached lists of files and artifacts from Sentry, sizes of symstore indexes, and build ids. */
 void origin_clear_caches(void);
 
 enum file_type {
@@ -53,7 +53,7 @@ enum file_type {
 };
 const char *file_type_name(enum file_type type);
 bool file_type_parse(struct sl_str name, enum file_type *type);
-/* Returns the type under which lookups request a file of the format; false if there is none. */
+/* Sets `*type` to the type under which lookups request a file of the format; false if there is none. */
 bool file_type_for_format(enum sl_format format, bool has_debug_info, enum file_type *type);
 
 enum object_type { OBJECT_UNKNOWN, OBJECT_ELF, OBJECT_MACHO, OBJECT_PE, OBJECT_PE_DOTNET, OBJECT_WASM, OBJECT_TYPES };
@@ -98,10 +98,11 @@ enum { LAYOUT_MAX_PATHS = 12 }; /* per file type */
 struct indexed_file {
     struct sl_str path;    /* relative to the source's path */
     struct sl_str version; /* changes if the file is replaced */
-    uint64_t size;         /* of the file that a fetch gives; 0 = unknown, or it may lack what its type stands for */
+    uint64_t
+        size; /* size of the fetched file; 0 = unknown, or the file may lack the code or debug information that is wanted */
 };
 struct remote_file;
-/* What `find` of struct source_index returns instead of a number of files. */
+/* Errors that `find` of struct source_index returns instead of a number of files. */
 #define INDEX_BUSY       SIZE_MAX       /* memory is short */
 #define INDEX_UNREADABLE (SIZE_MAX - 1) /* the index cannot be read now */
 struct source_index {
@@ -109,12 +110,13 @@ struct source_index {
      * INDEX_UNREADABLE. */
     size_t (*find)(const struct source_index *index, const struct object_id *id, enum file_type type,
                    struct sl_arena *arena, struct indexed_file *files);
-    /* Finds the file that belongs to one that `find` has listed: its path is that of `file` with `suffix` behind it, with or without
-     * ".debug" in front of that, in the same package. Returns 0 or 1, or INDEX_BUSY. NULL: files have no names of their
-     * own. */
+    /* Finds the file whose path is that of `file`, which `find` has listed, with `suffix` appended, in the same package. If there is none
+     * and the path of `file` ends with ".debug", tries the path with `suffix` instead of that. Returns the number of files, 0 or 1, or
+     * INDEX_BUSY. NULL: files have no names of their own. */
     size_t (*find_companion)(const struct source_index *index, const struct remote_file *file, const char *suffix,
                              struct sl_arena *arena, struct indexed_file *found);
-    /* Writes a file that `find` has listed into `fd`, like origin_fetch. NULL: all of them are files of the directory. */
+    /* Writes a file that `find` has listed into `fd`, which is empty; errors are those of fetch_get(). NULL: all listed files are files of
+     * the source's directory. */
     enum sl_code (*fetch)(const struct source_index *index, const struct remote_file *file, int fd,
                           struct sl_error *error) SL_SUSPENDS;
 };
@@ -131,7 +133,7 @@ struct source {
     bool configured;   /* by the operator; false: named by a request */
     bool hides_misses; /* files that it does not have are no candidates in responses */
     bool internal;     /* may connect to reserved addresses; http: only to its own host, not to redirect targets */
-    unsigned attempts; /* as in struct fetch_request */
+    unsigned attempts; /* of a download: 0 = three, else this many, with longer pauses */
     /* filesystem */
     struct sl_str path;
     const struct source_index *index; /* replaces the layout; must outlive everything; NULL: use the layout */
@@ -160,8 +162,8 @@ enum sl_code source_parse_list(struct sl_arena *arena, const struct value *list,
                                const struct source_policy *policy, struct source **sources, size_t *count,
                                struct value_problems *problems);
 
-/* Reads the next JSON value in `j` as source_parse_list does; uses the reader's arena and stops at the first source
- * with an error. Texts are views of the document. */
+/* Reads a list of sources, the next JSON value in `j`, into the reader's arena; stops at the first source with an error. Texts are views of
+ * the document. Codes are those of source_parse_list, and of the JSON reader. */
 enum sl_code source_read_list(struct sl_json *j, const char *path, const struct source_policy *policy,
                               struct source **sources, size_t *count, struct value_problems *problems);
 
@@ -178,22 +180,23 @@ struct remote_file {
     struct sl_str url;      /* Sentry: download URL, NUL-terminated; empty = fetch by id */
     struct sl_str checksum; /* sent to HTTP sources if not empty; for indexed files the version */
     uint64_t max_size;      /* 0 = max_download_size */
-    uint64_t known_size;    /* as in struct indexed_file; 0 = unknown */
-    bool pointer;           /* a `file.ptr`: only used if no other file of its directory exists */
-    bool may_be_empty;      /* false for symbol files, which are never empty */
-    bool may_be_page;       /* may be HTML; true for files that may be any text */
+    uint64_t
+        known_size; /* size of the fetched file; 0 = unknown, or the file may lack the code or debug information that is wanted */
+    bool pointer;      /* a `file.ptr`: only used if no other file of its directory exists */
+    bool may_be_empty; /* false for symbol files, which are never empty */
+    bool may_be_page;  /* may be HTML; true for files that may be any text */
     /* Values of X-Forwarded-For and Via towards servers of layout debuginfod: the clients on whose behalf it is fetched, and the
      * servers that have passed the request on. Empty: not sent. Not part of cache keys */
     struct sl_str forwarded_for, via;
 };
 
-/* Returns the relative paths of one file type in one layout, best first, with casing and `_` variants applied. At
- * most LAYOUT_MAX_PATHS, none of them twice. Texts lie in the arena. SIZE_MAX when out of memory. */
+/* Sets `paths` to the relative paths of one file type in one layout, best first, in the source's casing, with those of compressed files
+ * (`crash.pd_`). Returns their number, at most LAYOUT_MAX_PATHS; SIZE_MAX when out of memory. Texts lie in the arena. */
 size_t layout_paths(struct sl_arena *arena, enum layout_type layout, enum layout_casing casing,
                     const struct object_id *id, enum file_type type, struct sl_str paths[LAYOUT_MAX_PATHS]);
 
-/* Converts the path of a symbol proxy request ("crash.pdb/<id>/crash.pdb") to an object id and a file type; false =
- * not found. */
+/* Converts a path of a symbol store, `<name>/<id>/<file>` as in "crash.pdb/<id>/crash.pdb", to an object id and a file type; false if it
+ * has another form. */
 bool layout_reverse(struct sl_arena *arena, struct sl_str path, struct object_id *id, enum file_type *type);
 
 /* Lists all files that the source may have for the id, ordered by `types`, then by layout path. Filters are applied,
@@ -216,37 +219,40 @@ bool origin_glob(struct sl_str pattern, struct sl_str subject);
 /* Opens a file below the directory `root`, whatever symbolic links `path` contains: none may lead out of it. Returns -1 and
  * sets errno on failure. Pool work. */
 int filesystem_open(const char *root, const char *path);
-/* Copies a file of a SOURCE_FILESYSTEM, as origin_fetch does for those without `fetch`. */
+/* Copies a file of a SOURCE_FILESYSTEM into `fd` and decompresses it. Unlike origin_fetch, records no result for the source. */
 enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
 
 /* Downloads or copies the file into `fd` (empty, read-write) and decompresses it. Errors are those of fetch_get(). */
 enum sl_code origin_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
 
-/* Like origin_fetch. `note` (ORIGIN_NOTE_BYTES, empty) receives the header fields X-DEBUGINFOD-FILE, -ARCHIVE and -IMASIGNATURE of a
- * source of layout debuginfod, as lines "FILE: libx.so\n"; it stays empty if there are none. */
+/* Does what origin_fetch does, and appends the header fields X-DEBUGINFOD-FILE, -ARCHIVE and -IMASIGNATURE of a response from a source of
+ * layout debuginfod to `note` (ORIGIN_NOTE_BYTES, empty at first), as lines "FILE: libx.so\n". `note` may be NULL. */
 enum { ORIGIN_NOTE_BYTES = 2048 };
 enum sl_code origin_fetch_noting(const struct remote_file *file, int fd, char *note,
                                  struct sl_error *error) SL_SUSPENDS;
-/* Returns one of these fields, "FILE", "ARCHIVE" or "IMASIGNATURE", of a note; empty if it is not there. `note` may be NULL. */
+/* Returns a field, "FILE", "ARCHIVE" or "IMASIGNATURE", of a note made by origin_fetch_noting; empty if it is not there. `note` may be
+ * NULL. */
 struct sl_str origin_note_field(const char *note, const char *name);
 
 /* True for HTTP servers of layout debuginfod: they get X-Forwarded-For, and are not asked when a request was forwarded too often. */
 bool origin_is_upstream(const struct source *source);
 
-/* Describes the file `<file><suffix>` beside a file of the source. SL_NOT_FOUND: the source has none, or no names of files; SL_BUSY. */
+/* Sets `*companion` to the file `<path of file><suffix>` of the same source. SL_NOT_FOUND: the source's index does not list it, or the
+ * source has no names of files; without an index it is not checked whether the file exists. SL_BUSY when out of memory. */
 enum sl_code origin_companion(const struct remote_file *file, const char *suffix, struct sl_arena *arena,
                               struct remote_file *companion, struct sl_error *error);
 
-/* Describes the file at a path of the source, which need not follow the source's layout. Not for Sentry. False if out of memory. */
+/* Sets `*file` to the file at a path of the source, which need not follow the source's layout. Not for Sentry. False if out of memory. */
 bool origin_file_at(const struct source *source, enum file_type type, struct sl_str path, struct sl_arena *arena,
                     struct remote_file *file);
 
 /* ---- indexes of symstore sources: `000Admin` lists every file that was ever added ---- */
 bool origin_has_index(const struct source *source);
-/* Returns the number of the last segment; cached for a day, errors for ten minutes. `scope` is that of the request. */
+/* Sets `*last` to the number of the last segment, which is the file of one transaction; cached for a day, errors for ten minutes. `scope`:
+ * the request's, for the cache key. */
 enum sl_code origin_index_last(const struct source *source, struct sl_str scope, uint32_t *last,
                                struct sl_error *error) SL_SUSPENDS;
-/* Returns segment `n`, counted from 1, as a remote file. False if out of memory. */
+/* Sets `*file` to segment `n`, counted from 1. False if out of memory. */
 bool origin_index_segment(const struct source *source, uint32_t n, struct sl_arena *arena, struct remote_file *file);
 /* Appends the paths listed in a segment as lines "<name>/<id>/<name>\n"; returns the number of its lines that could
  * not be parsed. */
@@ -265,5 +271,5 @@ struct sl_str origin_root(const struct source *source, struct sl_arena *arena);
  * name any number of sources. In the arena; NULL if out of memory. */
 const char *origin_label(struct sl_arena *arena, const struct source *source);
 
-/* Returns the scope of its cache entries: "global" for public sources, else that of the request. */
+/* Returns the scope of the file's cache entries: "global" if its source is public, else `scope`, that of the request. */
 struct sl_str origin_scope(const struct remote_file *file, struct sl_str scope);

@@ -92,7 +92,8 @@ bool pointer_local(struct sl_arena *arena, struct sl_str path, struct sl_str *ro
 
 /* ---- following ---- */
 
-/* Downloads the file to which the pointer leads, without the credentials of its source. An invalid URL counts as missing. */
+/* Downloads the file at the URL that a `file.ptr` contains, without the credentials of the pointer's source. A URL with a NUL counts as
+ * missing. */
 static enum sl_code fetch_url(struct sl_arena *arena, const struct remote_file *file, struct sl_str url, int fd,
                               struct sl_error *error)
 {
@@ -109,7 +110,7 @@ static enum sl_code fetch_url(struct sl_arena *arena, const struct remote_file *
     return fetch_get(&request, fd, error);
 }
 
-/* Gets the file that the pointer names: from the web, or from an allowed directory. Anything else counts as missing. */
+/* Gets the file at `path`, which a `file.ptr` contains: from the web, or from an allowed directory. Anything else counts as missing. */
 static enum sl_code follow(struct sl_arena *arena, const struct remote_file *file, struct sl_str path, int fd,
                            struct sl_error *error)
 {
@@ -125,7 +126,7 @@ static enum sl_code follow(struct sl_arena *arena, const struct remote_file *fil
     return filesystem_fetch(&there, fd, error);
 }
 
-/* Downloads the pointer into memory, then the file that it names. */
+/* Downloads the pointer `file` into memory, then the file that it names into `fd`. */
 enum sl_code pointer_fetch(const struct remote_file *file, int fd, struct sl_error *error)
 {
     char text[POINTER_MAX];
@@ -134,7 +135,7 @@ enum sl_code pointer_fetch(const struct remote_file *file, int fd, struct sl_err
     int body = memfd_create("file.ptr", MFD_CLOEXEC);
     if (body < 0)
         return sl_fail_errno(error, errno, "cannot create an in-memory file for a download");
-    pointer.pointer = false;
+    pointer.pointer = false; /* so that origin_fetch gets the pointer itself */
     pointer.max_size = sizeof text;
     pointer.may_be_empty = true;
     enum sl_code code = origin_fetch(&pointer, body, error);

@@ -26,8 +26,7 @@ void sentry_clear_cache(void)
 
 /* ---- URLs and credentials ---- */
 
-/* Appends the pairs to the query of a URL, without its fragment. A base without a path gets "/", one with a query of its own keeps it. Data
- * NULL when out of memory. */
+/* Drops a fragment of the base URL; appends "/" to one without a path; keeps its own query. Data NULL when out of memory. */
 struct sl_str sentry_url(struct sl_arena *arena, struct sl_str base, const struct query_pair *pairs, size_t count)
 {
     struct sl_buf url = {0};
@@ -83,7 +82,7 @@ static void report_refusal(const struct source *source, int status)
               LOG_SLSTR("source", source->id), LOG_U64("status", (uint64_t)status));
 }
 
-/* Called for a response that is an error: refused credentials are logged. */
+/* Converts an error response to SL_DOWNLOAD_ERROR with the status; refused credentials are logged. */
 static enum sl_code sentry_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     const struct sentry_query *query = arg;
@@ -101,7 +100,7 @@ static bool is_plain_value(struct sl_str text)
     return text.size > 0;
 }
 
-/* Adds the request's trace ids. */
+/* Adds the trace headers of the request that this fiber handles, if the options allow it; returns their number, 0 to 2. */
 static size_t add_trace(struct fetch_header *headers)
 {
     const struct fetch_header trace[] = {{SL_STR("sentry-trace"), {fiber_trace()}},
@@ -116,7 +115,7 @@ static size_t add_trace(struct fetch_header *headers)
 enum sl_code sentry_request(const struct sentry_query *query, uint64_t max_size, struct sl_buf *answer,
                             struct sl_error *error)
 {
-    /* credentials, encoding, and up to two of add_trace() */
+    /* the credentials, the encoding, and up to two of add_trace() */
     struct fetch_header headers[4] = {*query->credentials, {SL_STR("Accept-Encoding"), {SL_STR("identity")}}};
     struct fetch_request request = {.url = query->url,
                                     .headers = headers,
@@ -134,7 +133,7 @@ enum sl_code sentry_request(const struct sentry_query *query, uint64_t max_size,
 
 /* ---- file lists ---- */
 
-/* True if the text is not empty and has no blanks or control characters, which separate texts in the cached form. */
+/* True if the text is not empty and has no blanks or control characters, which separate texts in cached lists ("<type> <id>\n"). */
 static bool plain(struct sl_str text)
 {
     for (size_t i = 0; i < text.size; i++)
@@ -153,7 +152,7 @@ static const struct sl_field file_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Adds a file to the cached form; entries without id or type are skipped. */
+/* Reads a file of Sentry's list and appends "<type> <id>\n" to `text`; files without id or type are skipped. */
 static void add_entry(struct sl_json *j, struct sl_buf *text)
 {
     struct sentry_file file = {.id = {NULL, 0}};
@@ -165,8 +164,8 @@ static void add_entry(struct sl_json *j, struct sl_buf *text)
     sl_buf_u8(text, '\n');
 }
 
-/* Converts a response to its cached form: "<type> <id>\n" for each file. Elements of other forms are left out. SL_DOWNLOAD_ERROR if it is
- * no list. */
+/* Converts a response to the form in which it is cached: "<type> <id>\n" for each file. Elements without both are left out.
+ * SL_DOWNLOAD_ERROR if the response is not a list. */
 static enum sl_code digest(const struct sentry_query *query, struct sl_str json, struct sl_buf *text,
                            struct sl_error *error)
 {
@@ -188,7 +187,7 @@ static enum sl_code digest(const struct sentry_query *query, struct sl_str json,
     return SL_OK;
 }
 
-/* Called by the cache: requests a list of files and converts it to the cached form. */
+/* Called by the cache: requests a list of files and appends "<type> <id>\n" to `text` for each; `*for_ns`: how long to cache it. */
 static enum sl_code request_index(const void *context, struct sl_buf *text, uint64_t *for_ns, struct sl_error *error)
 {
     struct sl_buf answer = {0};
@@ -231,7 +230,7 @@ bool sentry_add_file(struct sl_arena *arena, const struct source *source, enum f
     return file->uri.data != NULL;
 }
 
-/* Makes a list of files from the cached form, of the wanted types only; digest() has written it, so each line has its blank and newline.
+/* Makes a list of the files of the wanted types from a cached list. digest() has written that, so each line has its blank and newline.
  * SL_BUSY when out of memory. */
 static enum sl_code take_files(struct sl_str index, const struct source *source, const enum file_type *types,
                                size_t type_count, struct sl_arena *arena, struct remote_file **files, size_t *count,
@@ -281,7 +280,7 @@ enum sl_code sentry_list(const struct source *source, const struct object_id *id
 
 /* ---- the download ---- */
 
-/* True if the URL belongs to Sentry itself, which then gets the credentials. */
+/* True if the file's URL is on the host of the source and begins with the source's URL: only then its request gets the credentials. */
 static bool is_sentrys(struct sl_arena *arena, const struct remote_file *file)
 {
     const char *url = sl_arena_strndup(arena, file->source->url.data, file->source->url.size);

@@ -66,7 +66,7 @@ static bool source_read_string(struct source_schema_reader *r, const char *key, 
     return true;
 }
 
-/* Reads a boolean, if it is there; `*out` has the default. */
+/* Reads a boolean; leaves `*out`, the default, unchanged if it is missing or, which is reported, has another type. */
 static void read_bool(struct source_schema_reader *r, const char *key, bool *out)
 {
     const struct value *v = value_get(r->map, key);
@@ -76,7 +76,7 @@ static void read_bool(struct source_schema_reader *r, const char *key, bool *out
         *out = v->boolean;
 }
 
-/* Returns the value of a key if it has the type; NULL if it is missing, or has another type, which is reported. */
+/* Returns the value of a key; NULL if it is missing or, which is reported, does not have the type that messages call `word`. */
 static const struct value *read_typed(struct source_schema_reader *r, const char *key, enum value_type type,
                                       const char *word)
 {
@@ -100,7 +100,8 @@ static void bad_word(struct source_schema_reader *r, const struct value *v, cons
     sl_buf_free(&list);
 }
 
-/* Reads one of the words; `*out` gets its index. False leaves it unchanged. */
+/* Reads a string that must be one of the words (ends with NULL) and sets `*out` to its index. False, with `*out` unchanged, if it is
+ * missing or, which is reported, another one. */
 static bool read_choice(struct source_schema_reader *r, const char *key, const char *const *words, int *out)
 {
     struct sl_str text;
@@ -225,7 +226,7 @@ static int source_by_name(const void *a, const void *b)
     return sl_str_compare(((const struct fetch_header *)a)->name, ((const struct fetch_header *)b)->name);
 }
 
-/* Adds the cookies as a header field; `headers` must not have a Cookie field. */
+/* Reads the key `cookies` and adds it as header field Cookie; reports it if the key `headers` has one, too. */
 static void read_cookies(struct source_schema_reader *r, struct source *source)
 {
     struct sl_secret cookies;
@@ -314,7 +315,8 @@ static struct sl_str unescaped(struct sl_arena *arena, struct sl_str text)
     return (struct sl_str){out, size};
 }
 
-/* Reads a Google bucket, and a key or a token. With both, the token is dropped. */
+/* Reads a Google bucket, and a service account's key with its e-mail address, or a token. With both, the token is dropped; a key without an
+ * address is dropped if there is a token, else reported. */
 static void read_gcs(struct source_schema_reader *r, struct source *source)
 {
     read_bucket(r, &source->bucket.gcs_name, &source->bucket.prefix);
@@ -400,8 +402,8 @@ static void read_source(struct source_schema_reader *r, struct source *source)
     bad_word(r, value_get(r->map, "type"), "type", "source type", words);
 }
 
-/* Reads element `index` of the list at `path`, which names it in problems. Problems of the document are noted, not returned: false only if
- * out of memory. */
+/* Reads element `index`, r.map, of the list of sources at `path`. Problems of the document are only added to r.problems: false when out of
+ * memory. */
 static bool source_read_entry(struct source_schema_reader r, const char *path, size_t index, struct source *source)
 {
     size_t path_size = strlen(path) + 24;
@@ -442,8 +444,8 @@ enum sl_code source_parse_list(struct sl_arena *arena, const struct value *list,
     return problems->errors == before ? SL_OK : SL_MALFORMED;
 }
 
-/* Reads the next source of a list. Each is parsed as a tree of its own, which limits memory. SL_MALFORMED if it is too large, or the code
- * of the JSON reader; SL_BUSY when out of memory. */
+/* Reads the next source of a list and appends it. Its JSON is parsed into a tree in the arena `tree`, whose limit bounds the size of one
+ * source: SL_MALFORMED beyond it. Else the code of the JSON reader, or SL_BUSY when out of memory. */
 static enum sl_code read_next(struct sl_json *j, struct sl_arena *tree, struct source_schema_reader r, const char *path,
                               size_t index, struct sl_arena_array *list)
 {
@@ -451,7 +453,7 @@ static enum sl_code read_next(struct sl_json *j, struct sl_arena *tree, struct s
     struct sl_json look = *j;
     sl_arena_reset(tree);
     bool good = value_from_json(tree, &look, &map);
-    if (look.busy && tree->over_limit) { /* the tree's own limit, not a problem of the document */
+    if (look.busy && tree->over_limit) { /* memory was not short: the source exceeds the arena's limit */
         sl_json_skip(j);
         value_problem(r.problems, NULL, false, path, "the source %zu is too large", index);
         return SL_MALFORMED;
@@ -464,19 +466,19 @@ static enum sl_code read_next(struct sl_json *j, struct sl_arena *tree, struct s
     return source && source_read_entry(r, path, index, source) ? SL_OK : SL_BUSY;
 }
 
-/* Reports a value that is not a list, and skips it. */
+/* Reports a value that is not a list, and skips it; returns SL_MALFORMED. */
 static enum sl_code not_a_list(struct sl_json *j, struct sl_arena *tree, const char *path,
                                struct value_problems *problems)
 {
     struct value found;
-    struct sl_json look = *j; /* parsed from a copy: exceeding the tree's limit is not the error to report */
+    struct sl_json look = *j; /* a copy of the reader: exceeding the limit of `tree` must not fail `j` */
     value_from_json(tree, &look, &found);
     sl_json_skip(j);
     value_problem(problems, NULL, false, path, "expected a list, found %s", type_word(&found));
     return SL_MALFORMED;
 }
 
-/* Reads a list from JSON. `j` is behind the list on success; at the first problem reading ends. */
+/* On success `j` is after the list; at the first problem reading ends. */
 enum sl_code source_read_list(struct sl_json *j, const char *path, const struct source_policy *policy,
                               struct source **sources, size_t *count, struct value_problems *problems)
 {

@@ -1,4 +1,4 @@
-/* Indexes of symbol stores ("SymStore", Microsoft's documentation of the debugging tools):
+/* Indexes of symbol stores ("SymStore", Microsoft's documentation of the debugging tools). The file of a transaction is a segment:
  *
  *     000Admin/lastid.txt     0000000012                                        number of transactions
  *     000Admin/0000000012     "crash.exe\5AB380779000","c:\build\crash.exe"     one line for each file it added */
@@ -40,7 +40,7 @@ bool origin_has_index(const struct source *source)
 
 /* ---- the last number ---- */
 
-/* Parses the number of transactions: decimal digits, with blanks around them. */
+/* Parses the contents of lastid.txt, the number of transactions: decimal digits, with white space around them. */
 static enum sl_code parse_last(struct sl_str text, uint32_t *last, struct sl_error *error)
 {
     uint64_t n = 0;
@@ -62,7 +62,7 @@ static enum sl_code parse_last(struct sl_str text, uint32_t *last, struct sl_err
     return SL_OK;
 }
 
-/* Downloads lastid.txt; `text` gets its number. SL_MALFORMED if it is no number; else the error of the download. */
+/* Downloads lastid.txt and appends its number to `text`. SL_MALFORMED if it is no number; else the error of the download. */
 static enum sl_code fetch_last(const struct source *source, struct sl_arena *arena, struct sl_buf *text,
                                struct sl_error *error)
 {
@@ -79,7 +79,7 @@ static enum sl_code fetch_last(const struct source *source, struct sl_arena *are
     ssize_t size = code == SL_OK ? pread(fd, contents, sizeof contents, 0) : 0;
     close(fd);
     uint32_t last = 0;
-    if (code == SL_MALFORMED)
+    if (code == SL_MALFORMED) /* larger than LAST_FILE_MAX */
         code = sl_fail(error, code, "Invalid Symstore Id (too big)");
     if (code == SL_OK)
         code = parse_last((struct sl_str){contents, size > 0 ? (size_t)size : 0}, &last, error);
@@ -88,8 +88,8 @@ static enum sl_code fetch_last(const struct source *source, struct sl_arena *are
     return code;
 }
 
-/* Called by the cache: downloads the number of transactions. `*for_ns` counts only on success: for errors the cache has a time of its own.
- * */
+/* Called by the cache: downloads the number of transactions. `*for_ns` counts only on success: errors are cached for error_ns or
+ * failure_ns. */
 static enum sl_code request_last(const void *context, struct sl_buf *text, uint64_t *for_ns, struct sl_error *error)
 {
     struct sl_arena arena = {0};
@@ -158,7 +158,7 @@ size_t origin_index_read(struct sl_bytes segment, struct sl_buf *lines)
     return strange;
 }
 
-/* Sorts the lines and removes duplicates, so that they can be searched by bisection. False when out of memory. */
+/* Sorted lines can be searched by bisection (origin_index_find). */
 bool origin_index_sort(struct sl_buf *lines)
 {
     size_t count = 0, at = 0;
@@ -196,7 +196,7 @@ struct symstore_search {
     unsigned steps; /* steps left: a malicious index could contain every combination of case */
 };
 
-/* Returns the line that contains the byte at `at`. */
+/* Returns the line that contains the byte at `at`, and sets `*start` to its offset. */
 static struct sl_str symstore_line_at(struct sl_str lines, size_t at, size_t *start)
 {
     size_t end = at;
@@ -208,7 +208,7 @@ static struct sl_str symstore_line_at(struct sl_str lines, size_t at, size_t *st
     return (struct sl_str){lines.data + at, end - at};
 }
 
-/* Returns the offset of the first line in [from, to) whose byte at `depth` is at least `c`; all these lines have the
+/* Returns the offset of the first line in [from, to) whose byte at `depth` is at least `c`, `to` if there is none; all these lines have the
  * same first `depth` bytes. */
 static size_t lower_bound(struct symstore_search *s, size_t from, size_t to, size_t depth, int c)
 {
@@ -225,8 +225,9 @@ static size_t lower_bound(struct symstore_search *s, size_t from, size_t to, siz
     return from < s->lines.size ? from : s->lines.size;
 }
 
-/* Finds a line that equals the path ignoring case; data NULL if it is not there, or if that takes too many steps. Narrows the range of
- * lines character by character; where both cases of a letter occur, tries the range of the request's case first. */
+/* Finds a line in [from, to) that equals the path ignoring case; the first `depth` bytes are compared already. Data NULL if there is none,
+ * or if that takes too many steps. Narrows the range of lines byte by byte; where both cases of a letter occur, searches the lines with the
+ * path's case first, by recursion. */
 static struct sl_str symstore_find(struct symstore_search *s, size_t from, size_t to, size_t depth)
 {
     struct sl_str none = {NULL, 0};
@@ -238,7 +239,7 @@ static struct sl_str symstore_find(struct symstore_search *s, size_t from, size_
             int other = c ^ 32;
             size_t other_begin = lower_bound(s, from, to, depth, other);
             size_t other_end = lower_bound(s, other_begin, to, depth, other + 1);
-            if (begin < end && other_begin < other_end) { /* the case of the request first */
+            if (begin < end && other_begin < other_end) {
                 struct sl_str found = symstore_find(s, begin, end, depth + 1);
                 if (found.data)
                     return found;

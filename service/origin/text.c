@@ -2,8 +2,7 @@
 #include "origin/failures.h"
 #include "origin/impl.h"
 
-/* Returns the name of the source in metrics and logs. Sources named by requests share one, as their ids would make any
- * number of metrics. */
+/* Sources with ids that begin with "sentry:" are Sentry's built-in ones. */
 const char *origin_label(struct sl_arena *arena, const struct source *source)
 {
     bool known = source->configured || sl_str_starts(source->id, SL_STR("sentry:"));
@@ -27,7 +26,7 @@ void origin_close(void)
     build_ids_close();
     any_case_clear_cache();
     object_credentials_clear();
-    sentry_init(0, 0);
+    sentry_init(0, 0); /* a capacity of 0 frees all entries */
     artifacts_init(0, 0);
     index_init(0);
     health_clear();
