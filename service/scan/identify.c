@@ -22,15 +22,15 @@ struct identifying {
     struct sl_index_builder builder;
     struct scan_file_result *result;
     uint32_t file;
-    struct sl_str name; /* of the file */
-    /* the current member; an empty path: the file itself */
+    struct sl_str name; /* path of the scanned file */
+    /* the member of a package that is being read; empty path: the scanned file itself is examined */
     struct member_place {
         char path[SL_PACKAGE_MAX_PATH + 2];
         size_t path_size;
         uint64_t size, offset;
     } member;
     struct sl_spill contents;
-    size_t held;       /* bytes in `contents` */
+    size_t held;       /* bytes of the member in `contents` so far */
     enum sl_code code; /* what ended the walk early; SL_OK = nothing */
     struct sl_error *error;
 };
@@ -55,13 +55,15 @@ static uint8_t index_content_bits(const struct sl_object_info *info)
                      (is_program && info->format != SL_FORMAT_BREAKPAD ? SL_INDEX_CODE : 0));
 }
 
-/* The build id stands for the debug id that is made from it; other formats have two ids that are independent. */
+/* True if the debug id is made from the code id (build id), so that a search finds the object by that alone; in other formats the two ids
+ * are independent. */
 static bool debug_id_follows(const struct sl_object_info *info)
 {
     return info->code_id.size &&
            (info->format == SL_FORMAT_ELF || info->format == SL_FORMAT_MACHO || info->format == SL_FORMAT_WASM);
 }
 
+/* Adds the object to the record under one id. */
 static void add_id(struct identifying *s, struct sl_index_object *object, struct sl_index_id id)
 {
     object->id = id;
@@ -69,14 +71,15 @@ static void add_id(struct identifying *s, struct sl_index_object *object, struct
     s->result->objects++;
 }
 
-/* True for DWARF packages of split units (DWARF 5, 7.3.5), which have no id of their own. They are found by their name beside that of the
- * file whose units they have. */
+/* True for DWARF packages (DWARF 5, 7.3.5: split units of a program), which have no id of their own. A search looks for them by name,
+ * "<name of the program>.dwp". */
 static bool is_dwarf_package(const struct identifying *s, const struct sl_object_info *info)
 {
     struct sl_str path = s->member.path_size ? (struct sl_str){s->member.path, s->member.path_size} : s->name;
     return info->format == SL_FORMAT_ELF && sl_str_ends(path, SL_STR(".dwp"));
 }
 
+/* Adds a DWARF package under its file name instead of an id. */
 static void add_dwarf_package(struct identifying *s, uint64_t size)
 {
     struct sl_str member = {s->member.path, s->member.path_size}, directory, name;
@@ -86,7 +89,7 @@ static void add_dwarf_package(struct identifying *s, uint64_t size)
     add_id(s, &object, sl_index_name(name));
 }
 
-/* Adds an object under each of its ids. */
+/* Adds an object under each of its ids: code id, debug id unless it is made from the code id, and for programs the file id. */
 static void add_object(struct identifying *s, struct sl_bytes bytes, const struct sl_object_info *info)
 {
     struct sl_index_object object = {.content = index_content_bits(info),
@@ -105,7 +108,8 @@ static void add_object(struct identifying *s, struct sl_bytes bytes, const struc
     }
 }
 
-/* Adds the objects of a file; a damaged file adds none. Fails when the budget is used up, or when out of memory. */
+/* Adds the objects in `bytes`, a debug file, several of them for a universal Mach-O file. Damaged objects are skipped: not an error. Fails
+ * when the budget of work is used up, or when out of memory. */
 static enum sl_code add_objects(struct identifying *s, struct sl_bytes bytes)
 {
     struct sl_archive archive;
@@ -131,8 +135,8 @@ static enum sl_code add_objects(struct identifying *s, struct sl_bytes bytes)
 
 /* ---- members ---- */
 
-/* Called at each member of a package: records source texts, skips what is too small or too large for a debug file, and
- * has the rest read. */
+/* Called at each member of a package. Adds source texts to the record without reading them, and skips them and what is too small or too
+ * large for a debug file; other members are read. */
 static enum sl_package_choice begin_member(void *arg, const struct sl_package_member *member)
 {
     struct identifying *s = arg;
@@ -171,7 +175,7 @@ static enum sl_package_choice add_piece(void *arg, struct sl_bytes piece)
     return unknown ? SL_PACKAGE_SKIP : SL_PACKAGE_READ;
 }
 
-/* At the end of a member: adds the objects in the bytes that were kept of it. */
+/* Called at the end of a member that was read: adds the objects in it. */
 static enum sl_package_choice end_member(void *arg)
 {
     struct identifying *s = arg;
@@ -182,7 +186,7 @@ static enum sl_package_choice end_member(void *arg)
 
 /* ---- the file ---- */
 
-/* Tells whether the scan is configured to look into packages of this kind (`kinds`: bits SCAN_*). */
+/* True if the scan is configured to look into packages of this kind (`kinds`: bits SCAN_*). */
 static bool is_kind_wanted(enum sl_package_kind kind, unsigned kinds)
 {
     static const unsigned bits[SL_PACKAGE_KINDS] = {[SL_PACKAGE_DEB] = SCAN_DEB,
@@ -193,7 +197,7 @@ static bool is_kind_wanted(enum sl_package_kind kind, unsigned kinds)
     return kinds & bits[kind];
 }
 
-/* Adds the scanned file to the record; the objects that follow refer to its number. `name` is its path as the scan found it. */
+/* Adds the scanned file to the record; the objects that follow refer to it by its number, s->file. `name` is its path. */
 static void begin_file(struct identifying *s, struct sl_bytes bytes, struct sl_str name, enum sl_package_kind kind)
 {
     struct sl_package_source source = {""};
@@ -205,7 +209,8 @@ static void begin_file(struct identifying *s, struct sl_bytes bytes, struct sl_s
     s->file = sl_index_add_file(&s->builder, &file);
 }
 
-/* Reads all members. Damage behind something useful is noted, not an error. */
+/* Reads all members of a package. If it is damaged after objects or sources were found, the record keeps them and the result states the
+ * damage. */
 static enum sl_code read_package(struct identifying *s, struct sl_bytes bytes)
 {
     const struct sl_package_visitor visitor = {s, begin_member, add_piece, end_member};
@@ -222,7 +227,8 @@ static enum sl_code read_package(struct identifying *s, struct sl_bytes bytes)
     return code;
 }
 
-/* A ZIP file may be a source bundle, which is an object; else it is a package. */
+/* Adds what is in the scanned file: as a debug file if it is one, else as a package. A ZIP file can be both: a source bundle is a debug
+ * file; if that adds no object, the file is read as a package. */
 static enum sl_code read_file(struct identifying *s, struct sl_bytes bytes, struct sl_str name)
 {
     enum sl_package_kind kind = sl_package_detect(bytes);
@@ -238,8 +244,8 @@ static enum sl_code read_file(struct identifying *s, struct sl_bytes bytes, stru
     return sl_fail(s->error, SL_MALFORMED, "neither a debug file nor a package of the wanted kinds");
 }
 
-/* Finds the debug files in a file or package and writes a record of them, an index of one file (package/index.h). Large
- * members are collected in INPUT_SCRATCH instead of memory. */
+/* Finds the debug files in a file or package and writes a record of them: an index (package/index.h) of this file alone. Large members of
+ * a package are collected in INPUT_SCRATCH instead of memory. */
 static enum sl_code make_record(struct conversion *conversion, const struct converter_call *call, void *result,
                                 struct sl_error *error)
 {

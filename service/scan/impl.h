@@ -6,9 +6,9 @@
 #include "scan/converters.h"
 #include "scan/scan.h"
 
-/* ---- a scan: an entry of `debuginfod.scan`, from the first configuration that has so many to the end of the process ---- */
+/* ---- a scan: a directory of `debuginfod.scan`; a pass reads what is new in it and makes its index ---- */
 
-/* An index in memory: the mapped file. Reference-counted, as a pass or a look-up may use it while a new one is published. */
+/* An index in memory: the mapped file. Reference-counted, as a pass or a look-up may use it while a new index is published. */
 struct scan_index {
     unsigned references;
     struct sl_mapping mapping;
@@ -18,14 +18,14 @@ struct scan_index {
 };
 
 struct scan {
-    struct source_index source; /* of its sources; first member */
+    struct source_index source; /* first, so that a pointer to it is one to its scan, too */
     size_t number;
-    bool exists; /* in the current configuration */
+    bool exists; /* in the current configuration; the structure stays when the entry is removed */
     char id[16];
     struct config_scan config; /* its texts are those of the current configuration */
     uint64_t key;              /* identifies what is scanned: hash of path, filters and kinds */
     struct scan_index *index;  /* NULL: none yet */
-    uint64_t due_ms;           /* when the next pass begins; UINT64_MAX: not by itself */
+    uint64_t due_ms;           /* when the next pass begins; UINT64_MAX: only on request (scan_request_pass) */
     bool running, wanted;      /* a pass runs; another one is to follow at once */
     uint64_t next_warning_ms;  /* loop_minutely, for an index that cannot be used */
     struct scan_state state;   /* its texts id, path are unused */
@@ -35,29 +35,33 @@ extern struct scan scans[CONFIG_MAX_SCANS];
 extern const struct config *scan_config; /* the current one */
 extern atomic_bool scan_is_stopping;     /* any thread */
 
-struct scan *scan_of_source(struct sl_str id); /* by the id of its source; NULL: it is none of a scan */
+struct scan *scan_of_source(
+    struct sl_str id); /* the scan whose source has this id, "scan:<n>"; NULL if there is none */
 
 /* ---- index.c ---- */
 
-/* Opens the index on disk if it is another one than that in use; true if it was replaced. */
+/* Opens the index on disk if it is not the one in use; true if that was replaced. */
 bool scan_index_refresh(struct scan *scan) SL_SUSPENDS;
-/* Publishes an index and uses it. Without a cache_dir it stays in memory. */
+/* Writes `bytes`, an index, to its file for all processes and uses it, unless the scan has another key by then. Without a cache_dir the
+ * index stays in memory. */
 enum sl_code scan_index_publish(struct scan *scan, uint64_t key, struct sl_bytes bytes,
                                 struct sl_error *error) SL_SUSPENDS;
 struct scan_index *scan_index_retain(struct scan *scan); /* NULL if there is none */
 void scan_index_release(struct scan_index *index);
-void scan_index_forget(struct scan *scan); /* its files are no longer found */
+void scan_index_forget(struct scan *scan); /* drops the index in use: the scan's files are no longer found */
 
+/* `find` of struct source_index: finds indexed files by the ids of a module. */
 size_t scan_find(const struct source_index *source, const struct object_id *id, enum file_type type,
                  struct sl_arena *arena, struct indexed_file *files);
 
+/* `find_companion` of struct source_index: finds the file beside `file`, in the same package. */
 size_t scan_find_companion(const struct source_index *source, const struct remote_file *file, const char *suffix,
                            struct sl_arena *arena, struct indexed_file *found);
 
-/* ---- the version of an indexed file: tells where it is, and what it was when it was scanned (place.c) ----
+/* ---- the version of an indexed file: where the file is, and its size and time when it was scanned (place.c) ----
  *
- *     123 1700000000000000000              a file by itself: size and time
- *     123 1700000000000000000 27 512 6232  a member: length of the package's path, offset and size of the member
+ *     123 1700000000000000000              a file by itself: its size and time
+ *     123 1700000000000000000 27 512 6232  a member: size and time of the package, length of its path, offset and size of the member
  *
  * The path of a member is "<path of the package>!<path of the member>". */
 struct scan_place {
@@ -79,17 +83,18 @@ struct scan_file_request {
     unsigned kinds;
     bool is_background; /* for a pass; false: a request waits for it */
 };
-/* Gets the record of a file. SL_MALFORMED: it is nothing that is scanned, or damaged; SL_NOT_FOUND: it is gone;
- * SL_DOWNLOAD_ERROR: it has changed. */
+/* Gets the record of a file, the list of the debug files and source texts in it, from the cache or by reading the file. SL_MALFORMED: the
+ * file is neither a debug file nor a package, or damaged; SL_NOT_FOUND: it is gone; SL_DOWNLOAD_ERROR: it has changed. */
 enum sl_code scan_record_get(const struct scan_file_request *request, struct sl_arena *arena, struct cache_item **item,
                              struct sl_error *error) SL_SUSPENDS;
-/* Opens the file if it still is as it was scanned; -1 with the error. Pool. */
+/* Opens the file if it still has this size and time; -1 with the error. Pool work. */
 int scan_open_unchanged(const char *root, const char *path, uint64_t size, int64_t mtime_ns, struct sl_error *error);
 
 /* ---- member.c ---- */
+/* `fetch` of struct source_index: writes an indexed file, also one in a package, to `fd`. */
 enum sl_code scan_fetch(const struct source_index *index, const struct remote_file *file, int fd,
                         struct sl_error *error) SL_SUSPENDS;
-void scan_members_forget(void);
+void scan_members_forget(void); /* drops the members that are kept for later requests (scan.prefetch) */
 
 /* ---- walk.c ---- */
 struct scan_found_file {
@@ -103,9 +108,9 @@ struct scan_walk {
     struct scan_found_file *files;
     size_t count, capacity;
     uint64_t unreadable; /* files and directories that could not be examined */
-    bool
-        is_incomplete; /* some of these may be readable at another time: files that were not found may still be there */
-    bool too_many;     /* some were left out */
+    bool is_incomplete; /* some of the unreadable ones may be readable later: files in them must not count as removed */
+    bool too_many;      /* files were left out, as there are too many */
 };
-/* Finds the regular files below the root. SL_DOWNLOAD_ERROR: it cannot be read. The caller frees files and paths. Pool. */
+/* Finds the regular files below the root; `walk` is a struct scan_walk. SL_DOWNLOAD_ERROR: the root cannot be read. The caller frees files
+ * and paths. Pool work. */
 enum sl_code scan_walk(void *walk, struct sl_error *error);

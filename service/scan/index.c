@@ -23,7 +23,7 @@ enum { INDEX_PATH = 1024 };
 
 /* ---- the file ---- */
 
-/* False if there is no cache_dir: the index then is in memory only. */
+/* Sets `path` to that of the index file. False if there is no cache_dir, so that the index is only in memory, or the path is too long. */
 static bool index_path(uint64_t key, char path[INDEX_PATH])
 {
     return scan_config->cache_dir &&
@@ -32,13 +32,13 @@ static bool index_path(uint64_t key, char path[INDEX_PATH])
 
 struct index_opening { /* pool work, as background: it reads all of the index */
     const char *path;
-    uint64_t key, known_inode; /* known: of the index in use, which is not opened again */
+    uint64_t key, known_inode; /* known_*: of the index in use, which is not opened again */
     int64_t known_mtime_ns;
     int fd;                   /* an open file instead of `path`; -1 = none */
     struct scan_index *index; /* result; NULL: none, or the known one */
 };
 
-/* Reads the pages of an index, so that look-ups on the loop do not wait for the disk. */
+/* Reads a byte of each page of an index, so that look-ups on the loop do not wait for the disk. */
 static void touch_pages(struct sl_bytes bytes)
 {
     volatile uint8_t sum = 0;
@@ -46,8 +46,8 @@ static void touch_pages(struct sl_bytes bytes)
         sum = (uint8_t)(sum + bytes.data[i]);
 }
 
-/* Maps and checks the index in `fd`; its key must be that of the scan's configuration. Reads all pages now, on the pool, so that look-ups
- * do not wait for the disk. */
+/* Maps and checks the index in `fd`, and sets o->index to it. Its key must be that of the scan, a hash of the configured path and
+ * filters. */
 static enum sl_code map_index(struct index_opening *o, int fd, struct sl_error *error)
 {
     struct scan_index *index = calloc(1, sizeof *index);
@@ -57,7 +57,7 @@ static enum sl_code map_index(struct index_opening *o, int fd, struct sl_error *
     if (code == SL_OK)
         code = sl_index_open(index->mapping.bytes, &index->index, error);
     if (code == SL_OK && index->index.key != o->key)
-        code = sl_fail(error, SL_MALFORMED, "the index of scanned files is that of another directory");
+        code = sl_fail(error, SL_MALFORMED, "the index of scanned files is for another directory or configuration");
     if (code != SL_OK) {
         sl_unmap(&index->mapping);
         free(index);
@@ -69,8 +69,8 @@ static enum sl_code map_index(struct index_opening *o, int fd, struct sl_error *
     return SL_OK;
 }
 
-/* Opens the index at o->path, or in o->fd if that is given (then it stays open). Leaves o->index NULL if it is the one in use, which its
- * inode and time of change show. SL_NOT_FOUND: there is none yet. */
+/* Pool work: opens the index at o->path or, if that is given, in o->fd, which stays open, and sets o->index to it. Leaves that NULL if it
+ * is the index in use, which its inode and time of change show. SL_NOT_FOUND: there is no file yet. */
 static enum sl_code open_index(void *arg, struct sl_error *error)
 {
     struct index_opening *o = arg;
@@ -115,7 +115,8 @@ void scan_index_release(struct scan_index *index)
         pool_run_detached(free_index, NULL, index);
 }
 
-/* Uses another index from now on. Searches that were answered with the old one are forgotten. */
+/* Takes over the reference to another index, or NULL, and uses it from now on. Clears the cache of search results, which may be from the
+ * old one. */
 static void use_index(struct scan *scan, struct scan_index *index)
 {
     scan_index_release(scan->index);
@@ -150,7 +151,7 @@ bool scan_index_refresh(struct scan *scan)
                  code == SL_MALFORMED ? "cannot use the index of a scanned directory; the next pass makes it anew"
                                       : "cannot open the index of a scanned directory",
                  LOG_STR("scan", scan->id), LOG_STR("path", path), LOG_ERR(&error));
-    /*  The configuration may have changed while the pool worked. */
+    /* The configuration may have changed while the pool worked. */
     bool is_current = scan->exists && scan->key == opening.key;
     if (opening.index && is_current)
         use_index(scan, opening.index);
@@ -174,8 +175,8 @@ static enum sl_code write_in_memory(struct index_writing *w, struct sl_error *er
                                                        : sl_fail_errno(error, errno, "cannot write an index to memory");
 }
 
-/* Writes the index to a temporary file and renames it, so that other processes see the old one or the whole new one. Without a path it
- * becomes a file in memory, w->fd. */
+/* Pool work: writes the index to a temporary file and renames that, so that other processes see the old index or the whole new one.
+ * Without a path, writes it to a file in memory, w->fd. */
 static enum sl_code write_index(void *arg, struct sl_error *error)
 {
     struct index_writing *w = arg;
@@ -200,7 +201,7 @@ enum sl_code scan_index_publish(struct scan *scan, uint64_t key, struct sl_bytes
     char path[INDEX_PATH];
     struct index_writing writing = {.bytes = bytes, .path = index_path(key, path) ? path : NULL, .fd = -1};
     enum sl_code code = pool_call(POOL_IO | POOL_BACKGROUND, write_index, &writing, error);
-    /*  The new index is opened like every other, from its file, which also checks it. */
+    /* The new index is opened from its file like every other, which also checks it. */
     struct index_opening opening = {.path = writing.path, .key = key, .fd = writing.fd};
     if (code == SL_OK)
         code = pool_call(POOL_IO | POOL_BACKGROUND, open_index, &opening, error);
@@ -224,8 +225,8 @@ struct index_search {
     bool no_memory;
 };
 
-/* Files that a search for this type wants: as it would list them by the layout of a source. A program that has its debug
- * information in it is both a program and a debug file. */
+/* True if a search for this file type wants the object. An ELF or Mach-O program that contains its debug information is both a code file
+ * and a debug file. */
 static bool is_listed_as(const struct sl_index_object *object, enum file_type type)
 {
     static const struct {
@@ -248,7 +249,8 @@ static bool is_listed_as(const struct sl_index_object *object, enum file_type ty
            (!rows[type].any_of || object->content & rows[type].any_of);
 }
 
-/* True if the program of an object of this format can be of the module's type: ids of systems are unrelated. */
+/* True if the object can belong to a module of this type, such as a PDB to a PE file: equal ids in formats of different systems are a
+ * coincidence. Unknown types and formats fit all. */
 static bool is_of_system(const struct sl_index_object *object, enum object_type type)
 {
     enum sl_format wanted = object_type_format(type),
@@ -262,13 +264,14 @@ static bool add_found(struct index_search *f, const struct sl_index_object *obje
 {
     struct sl_index_file file;
     struct sl_buf member = {0};
-    /* a format that is unknown here: a newer version of symloom has written the index */
+    /* format > SL_FORMAT_COFF, the last one: a newer version of symloom has written the index */
     if (object->format > SL_FORMAT_COFF || !is_listed_as(object, f->type) || !is_of_system(object, f->id->type) ||
         !sl_index_file(f->index, object->file, &file))
         return true;
     sl_index_member_path(object, &member);
     bool good = !member.failed && scan_place_format(&file, sl_buf_view(&member), object->offset, object->size, f->arena,
                                                     &f->files[f->count]);
+    /* the size is stated only for files that surely have what is wanted, as indexed_file.size requires */
     bool fits = (f->type == FILE_ELF_DEBUG && object->content & SL_INDEX_DEBUG) || f->type == FILE_ELF_CODE;
     f->files[f->count].size = !fits ? 0 : member.size ? object->size : file.size;
     sl_buf_free(&member);
@@ -277,10 +280,10 @@ static bool add_found(struct index_search *f, const struct sl_index_object *obje
     return good && f->count < LAYOUT_MAX_PATHS;
 }
 
-/* Adds the objects whose id begins with `size` bytes of `id`; `whole`: those with exactly this id. */
+/* Adds the objects of the wanted type whose id begins with the first `size` bytes of `id`; `whole`: only those with exactly this id. */
 static void find_by_id(struct index_search *f, const struct sl_index_id *id, size_t size, bool whole)
 {
-    enum { MAX_LOOKED_AT = 1000 }; /* equal ids of other formats or types */
+    enum { MAX_LOOKED_AT = 1000 }; /* bounds the search when very many objects have this id */
     struct sl_index_object object;
     size_t first, count = sl_index_find(f->index, id, size, &first);
     bool more = f->count < LAYOUT_MAX_PATHS;
@@ -289,7 +292,8 @@ static void find_by_id(struct index_search *f, const struct sl_index_id *id, siz
             more = add_found(f, &object);
 }
 
-/* The debug id of a file with a GNU build id is made from its first 16 bytes, with the first three fields swapped. */
+/* Searches the build ids (code ids) by the module's debug id, which has the first 16 bytes of the build id: with the first three fields in
+ * the other byte order or, for some formats, as they are. */
 static void find_by_debug_id_of_build_id(struct index_search *f)
 {
     enum { UUID = 16 };
@@ -302,8 +306,8 @@ static void find_by_debug_id_of_build_id(struct index_search *f)
         find_by_id(f, &plain, UUID, false);
 }
 
-/* Searches the index by the ids of the module, best first: code id, debug id, and, as a code id of 32 hex digits may be one, file id
- * (symbfile/fileid.h). Later ones are tried only if nothing was found. Reads the mapping, so it runs under the SIGBUS guard. */
+/* Searches the index by the ids of the module until one finds something: by code id, by debug id and, as a code id of 32 hex digits may be
+ * that, by file id (symbfile/fileid.h). Reads the mapping, so it runs under the SIGBUS guard. */
 static void find_all(void *arg)
 {
     struct index_search *f = arg;
@@ -338,7 +342,7 @@ size_t scan_find(const struct source_index *source, const struct object_id *id, 
     struct index_search finding = {.index = &index->index, .id = id, .type = type, .arena = arena, .files = files};
     bool good = sigbus_guard_run(find_all, &finding);
     scan_index_release(index);
-    return !good ? INDEX_UNREADABLE : finding.no_memory ? INDEX_BUSY : finding.count;
+    return !good ? INDEX_UNREADABLE /* SIGBUS */ : finding.no_memory ? INDEX_BUSY : finding.count;
 }
 
 /* ---- files beside a file ---- */
@@ -351,8 +355,9 @@ struct companion_search {
     size_t count; /* as scan_find_companion returns it */
 };
 
-/* Looks for the file with the path, among those with its name, by which the index finds files. Reads the mapping, so it runs under the
- * SIGBUS guard. */
+/* Looks for the file with the path s->path in s->package. The index can only be searched by the last component of a path, so this compares
+ * all files of that name. Sets s->count to 1 if found, SIZE_MAX when out of memory. Reads the mapping, so it runs under the SIGBUS
+ * guard. */
 static void find_beside(void *arg)
 {
     enum { MAX_LOOKED_AT = 10000 }; /* packages with a file of this name */
@@ -378,7 +383,7 @@ static void find_beside(void *arg)
     }
 }
 
-/* Looks for the path with the suffix. */
+/* Looks for the file `path` + `suffix`; sets s->count to 0, 1 or, when out of memory or if the index cannot be read, SIZE_MAX. */
 static void find_suffixed(struct companion_search *s, struct sl_str path, const char *suffix)
 {
     struct sl_buf text = {0};
@@ -390,7 +395,8 @@ static void find_suffixed(struct companion_search *s, struct sl_str path, const 
         s->count = SIZE_MAX;
 }
 
-/* Debuggers look for the package of "app.debug" as "app.debug.dwp" and as "app.dwp". */
+/* Looks for `file` with the suffix or, if that is not there, for "app" with the suffix if the file is "app.debug": debuggers look for the
+ * DWARF package of "app.debug" as "app.debug.dwp" and as "app.dwp". Returns 0, 1, or INDEX_BUSY. */
 size_t scan_find_companion(const struct source_index *source, const struct remote_file *file, const char *suffix,
                            struct sl_arena *arena, struct indexed_file *found)
 {

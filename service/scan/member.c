@@ -1,5 +1,5 @@
-/* Files of scans for searches: takes members out of their packages. One request at a time reads a package. If it can
- * only be read from the beginning, the debug files in front of the wanted one are kept for the requests that follow
+/* Fetches files of scanned directories for searches: takes members out of their packages. One request at a time reads a package. If a
+ * package can only be read from the beginning, the debug files in front of the wanted one are kept for the requests that follow
  * (scan.prefetch): a crash often wants several files of a package. */
 #include "scan/impl.h"
 
@@ -49,8 +49,8 @@ void scan_members_forget(void)
     lru_clear(&prefetched);
 }
 
-/* Makes the members that were extracted into the file `fd` available to later requests, unless more of the package are already; takes
- * over the descriptor. */
+/* Keeps the members of a package that were extracted into the file `fd` for later requests, unless more members of it are kept already;
+ * takes over the descriptor. `name`: package_name. Without memory they are dropped. */
 static void add_prefetched(const char *name, const struct package_member_result *result, int fd)
 {
     size_t size = result->count * sizeof *result->members, name_size = strlen(name);
@@ -75,7 +75,8 @@ static void add_prefetched(const char *name, const struct package_member_result 
         release_package(package);
 }
 
-/* Finds a member; returns its package with a reference, or NULL. */
+/* Finds a member among those that are kept, and sets `*member` to its place; returns the package, with a reference for the caller, or
+ * NULL. */
 static struct prefetched_package *find_prefetched(const char *name, const struct scan_place *place,
                                                   struct prefetched_member *member)
 {
@@ -95,7 +96,7 @@ struct prefetched_copy { /* pool work */
     uint64_t at, size;
 };
 
-/* Copies a member from the prefetch file of an earlier request; c->at is its offset there. */
+/* Pool work: copies a member from the file in which an earlier request has kept it, at the offset c->at. */
 static enum sl_code copy_member(void *arg, struct sl_error *error)
 {
     enum { PIECE = 1 << 20 };
@@ -113,7 +114,7 @@ static enum sl_code copy_member(void *arg, struct sl_error *error)
     return code;
 }
 
-/* Writes a member that was read before to `fd`. False: it was not, or could not be copied. */
+/* Writes a member that an earlier request has kept to `fd`. False if none has, or if it could not be copied. */
 static bool copy_prefetched(const char *name, const struct scan_place *place, int fd)
 {
     struct prefetched_member member;
@@ -136,7 +137,7 @@ struct reading { /* a package that is being read; lives on the stack of the fibe
 };
 static struct sl_list readings;
 
-/* Waits while another fiber reads the package. False when cancelled. */
+/* Waits while another fiber reads the same package, then enters `reading` into the list. False when cancelled. */
 static bool begin_reading(struct reading *reading)
 {
     for (struct reading *r = SL_LIST_FIRST(&readings, struct reading, link), *next; r; r = next) {
@@ -180,8 +181,8 @@ struct member_fetch {
     int fd;
 };
 
-/* Extracts the member to m->fd. Members that the converter met on its way are kept for later requests; if that fails,
- * only they are lost. */
+/* Extracts the member from `package`, a descriptor, to m->fd. Members that the converter met on its way are kept for later requests; if
+ * that fails, it is no error. */
 static enum sl_code read_member(const struct member_fetch *m, int package, struct sl_error *error)
 {
     struct cache_tmp scratch;
@@ -212,8 +213,8 @@ static enum sl_code read_member(const struct member_fetch *m, int package, struc
     return code;
 }
 
-/* Gets a member: from prefetched ones, else out of the package. Only one request reads a package at a time; the others wait in
- * begin_reading(). */
+/* Gets a member: from those that earlier requests have kept, else out of the package, which only one request reads at a time; the others
+ * wait in begin_reading(). */
 static enum sl_code fetch_member(const struct member_fetch *m, struct sl_error *error)
 {
     struct reading reading = {.name = m->name};
@@ -223,7 +224,7 @@ static enum sl_code fetch_member(const struct member_fetch *m, struct sl_error *
     if (!begin_reading(&reading))
         return sl_fail(error, SL_CANCELLED, "cancelled");
     enum sl_code code = SL_OK;
-    /*  The request that read the package before may have prefetched the member. */
+    /* The request that read the package meanwhile may have kept the member. */
     if (!copy_prefetched(m->name, &m->place, m->fd)) {
         code = pool_call(POOL_IO, open_package, &opening, error);
         if (code == SL_OK) {
@@ -244,8 +245,8 @@ static const char *package_name(const struct member_fetch *m, struct sl_arena *a
     return sl_buf_move_to_arena(&text, arena).data;
 }
 
-/* Fetches a member whose location is "PACKAGE!MEMBER". The package's path may contain '!', so its length comes from the version.
- * SL_NOT_FOUND if location and version do not fit each other. */
+/* Fetches a member whose location is "<path of the package>!<path of the member>". The former may contain '!', so its length comes from the
+ * version of the indexed file, which file->checksum holds. SL_NOT_FOUND if location and version do not fit each other. */
 static enum sl_code fetch_in_arena(const struct remote_file *file, int fd, struct sl_arena *arena,
                                    struct sl_error *error)
 {

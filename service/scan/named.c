@@ -1,4 +1,4 @@
-/* Ids of modules by their name. */
+/* Finds the ids of modules by their path or name. */
 #include "scan/impl.h"
 
 #include <string.h>
@@ -10,13 +10,13 @@
 
 enum { CHECK_EVERY = 1024 };
 
-struct module_candidate { /* the best one so far for a query */
+struct module_candidate { /* the best file so far for a query */
     struct sl_index_id id;
     enum sl_format format;
-    size_t parts; /* equal components at the end of the paths; 0: none is found */
+    size_t parts; /* how many components at the end of its path are those of the query's path; 0: no file yet */
     int64_t mtime_ns;
-    size_t next; /* another query with the same name: index plus 1 */
-    bool several;
+    size_t next;  /* another query with the same name: index plus 1 */
+    bool several; /* files with other ids have as many equal components */
 };
 
 struct module_search { /* pool work, for one scan */
@@ -26,7 +26,7 @@ struct module_search { /* pool work, for one scan */
     const struct sl_index *index;
     bool newest, in_time;
     uint64_t end_ns;
-    size_t work;
+    size_t work; /* objects and comparisons so far, in all scans */
 };
 
 static bool is_same_id(const struct sl_index_id *a, const struct sl_index_id *b)
@@ -34,7 +34,8 @@ static bool is_same_id(const struct sl_index_id *a, const struct sl_index_id *b)
     return a->type == b->type && a->size == b->size && memcmp(a->bytes, b->bytes, a->size) == 0;
 }
 
-/* True for the id by which other sources are asked for such a file, if the index has all of it. */
+/* True if the object is listed here under the id by which other sources are asked for such a file (the debug id for PE and PDB, else the
+ * code id), and the index has all bytes of it. So each file is compared once. */
 static bool is_main_id(const struct sl_index_object *object)
 {
     bool has_debug_id = object->format == SL_FORMAT_PE || object->format == SL_FORMAT_PDB;
@@ -42,8 +43,9 @@ static bool is_main_id(const struct sl_index_object *object)
            object->id.size <= SL_INDEX_ID_BYTES;
 }
 
-/* Compares a file with the best candidate of a query: more equal directories win; then, among files with one id, the newest. Files with
- * different ids and equally many directories make the candidate ambiguous (`several`); with `newest` the later one is used all the same. */
+/* Makes the file the best candidate of a query if more components at the end of its path are those of the query's path; with equally many,
+ * if it has the same id and is newer. Equally many with another id make the candidate ambiguous (`several`); with `newest` the newer file
+ * replaces it then. */
 static void compare_candidate(struct module_search *s, size_t query, const struct scan_other_file *file)
 {
     struct module_candidate *best = &s->best[query];
@@ -61,7 +63,7 @@ static void compare_candidate(struct module_search *s, size_t query, const struc
     best->mtime_ns = file->mtime_ns;
 }
 
-/* Compares an object of a scanned file with the queries of its name. */
+/* Compares an object of a scanned file with all queries for its file name. */
 static void compare_object(struct module_search *s, const struct sl_index_object *object)
 {
     struct sl_index_file file;
@@ -76,7 +78,8 @@ static void compare_object(struct module_search *s, const struct sl_index_object
         compare_candidate(s, at - 1, &candidate);
 }
 
-/* Compares the files that the caller knows; ids that the index would have only in part are left out there as here. */
+/* Compares the files that the queries bring along (`others`). Those with ids longer than SL_INDEX_ID_BYTES are left out, as is_main_id
+ * leaves out scanned files with such ids. */
 static void compare_others(struct module_search *s, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -85,8 +88,8 @@ static void compare_others(struct module_search *s, size_t count)
                 compare_candidate(s, i, &s->queries[i].others[j]);
 }
 
-/* Pool work: compares all objects of one index with the queries. Looks at the clock every CHECK_EVERY objects, and goes on counting over
- * all indexes. */
+/* Pool work: compares all objects of one index with the queries, until the time limit: the clock is read about every CHECK_EVERY steps of
+ * s->work, and in_time becomes false. */
 static enum sl_code find_modules(void *arg, struct sl_error *error)
 {
     struct module_search *s = arg;
@@ -104,7 +107,7 @@ static enum sl_code find_modules(void *arg, struct sl_error *error)
     return SL_OK;
 }
 
-/* Indexes the queries by name. False when out of memory. */
+/* Indexes the queries by the file name of their path; those with the same name form a list (`next`). False when out of memory. */
 static bool index_queries(struct module_search *s, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -120,7 +123,8 @@ static bool index_queries(struct module_search *s, size_t count)
     return true;
 }
 
-/* Sets the ids of a module from those of the index. False when out of memory. */
+/* Sets type and ids of a module from the candidate's only id. A debug id is taken as it is; from a code id, which for Mach-O is the UUID,
+ * the debug id is made. False when out of memory. */
 static bool set_ids(const struct module_candidate *best, struct sl_arena *arena, struct object_id *id)
 {
     char hex[2 * SL_INDEX_ID_BYTES + 1];
