@@ -234,7 +234,7 @@ bool http_origin_allowed(const struct http_exchange *x, const char *const *origi
 /* Sets the whole response; copies `body`. `content_type` may be NULL. */
 void http_reply(struct http_exchange *x, int status, const char *content_type, struct sl_str body);
 void http_reply_empty(struct http_exchange *x, int status);
-/* Sends the text in `json`; takes over the buffer. */
+/* Sends the text in `json`, or 503 if the buffer ran out of memory; takes over the buffer. */
 void http_reply_json(struct http_exchange *x, int status, struct sl_buf *json);
 /* Sends the content; takes over the caller's reference. */
 void http_reply_content(struct http_exchange *x, int status, const char *content_type, struct shared_blob *content);

@@ -351,7 +351,8 @@ void encode_body(struct request *r) SL_SUSPENDS;                  /* compresses 
 void send_answer(struct request *r) SL_SUSPENDS;
 void send_now(struct request *r);     /* a small response, without a fiber; then calls request_answered */
 void send_interim(struct request *r); /* 100 Continue */
-/* Resets the connection instead of sending a response if its family prefers that (http_family.prefers_reset). True if it did. */
+/* Resets the connection instead of sending a response with 429, 500 or 503 if the route's API prefers that for this client
+ * (http_family.prefers_reset). True if it did. */
 bool send_reset(struct request *r);
 const char *server_date(struct http_server *server);
 

@@ -113,6 +113,7 @@ static enum connection_gauge choose_gauge(const struct connection *c)
     return c->timeout == TIMEOUT_WRITE ? GAUGE_WRITING : of_state[c->state];
 }
 
+/* Makes the series of the gauges. GAUGE_NONE, the last one, has none: such connections are not reported. */
 static void gauges_init(struct http_server *server)
 {
     static const char *const names[GAUGE_NONE] = {"idle", "reading", "working", "writing", "handshake"};
@@ -614,7 +615,7 @@ void http_server_configure(struct http_server *server, const struct http_options
     struct http_options before = server->options;
     struct network *proxies = calloc(options->trusted_proxy_count + 1, sizeof *proxies);
     server->options = *options;
-    server->options.bind = before.bind;
+    server->options.bind = before.bind; /* what cannot change while the server runs */
     server->options.bind_count = before.bind_count;
     server->options.peer_socket = before.peer_socket;
     server->options.bind_https_count = before.bind_https_count;
@@ -677,6 +678,7 @@ void http_server_stop(struct http_server *server)
 {
     server->stopping = true;
     close_handles(server);
+    /* connections leave the list later, in callbacks of the loop */
     for (struct connection *c = SL_LIST_FIRST(&server->connections, struct connection, link); c;
          c = SL_LIST_NEXT(c, link))
         connection_abort(c, false);

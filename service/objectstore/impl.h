@@ -137,5 +137,6 @@ struct xml_text {
     bool found;
     struct sl_buf text; /* text of the first such element */
 };
-enum sl_code xml_texts(struct sl_str xml, struct xml_text *wanted, size_t count); /* contract of xml_walk() */
-void xml_texts_free(struct xml_text *wanted, size_t count);                       /* wipes the texts */
+/* Stores the text of the first element of each name and depth in `wanted`. Errors are those of xml_walk(). */
+enum sl_code xml_texts(struct sl_str xml, struct xml_text *wanted, size_t count);
+void xml_texts_free(struct xml_text *wanted, size_t count); /* wipes the texts */

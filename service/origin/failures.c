@@ -144,7 +144,7 @@ void origin_record_result(struct sl_str source, struct sl_str location, enum sl_
     enum failure_kind kind;
     bool failed = classify_failure(code, &kind),
          answered = code == SL_OK || code == SL_NOT_FOUND || code == SL_MALFORMED;
-    if (!failed && (!answered || !known.map.count))
+    if (!failed && (!answered || !known.map.count)) /* about this service, or no source has failed yet */
         return;
     struct sl_str name = source_name(source, location, text);
     struct failing_source *s = sl_map_get(&known.map, name);

@@ -105,6 +105,7 @@ bool filesystem_is_missing(int number);
 void any_case_clear_cache(void);
 
 /* ---- sentry.c ---- */
+/* Lists the files of these types that Sentry has for the id, by a request or from the cache. None without an id. */
 enum sl_code sentry_list(const struct source *source, const struct object_id *id, const enum file_type *types,
                          size_t type_count, struct sl_arena *arena, struct remote_file **files, size_t *count,
                          struct sl_error *error) SL_SUSPENDS;

@@ -80,7 +80,8 @@ enum sl_code redis_url_parse(const char *url, struct redis_options *options, str
     struct sl_str text = sl_str(url), scheme = SL_STR("redis://"), sealed = SL_STR("rediss://"), rest, host, database;
     *options = (struct redis_options){0};
     if (sl_str_starts(text, SL_STR("unix:///")) &&
-        copy_part((struct sl_str){text.data + 7, text.size - 7}, options->socket, sizeof options->socket))
+        copy_part((struct sl_str){text.data + 7, text.size - 7} /* the path with its first slash */, options->socket,
+                  sizeof options->socket))
         return SL_OK;
     options->tls = sl_str_starts(text, sealed);
     bool good = options->tls || sl_str_starts(text, scheme);

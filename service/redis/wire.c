@@ -246,7 +246,7 @@ struct wire *wire_open(const struct wire_target *target, const struct wire_event
         return NULL;
     }
     wire->handle.any.data = wire;
-    if (target->socket) {
+    if (target->socket) { /* errors are reported to on_connect */
         uv_pipe_connect(&wire->connecting, &wire->handle.pipe, target->socket, on_connect);
     } else if (!begin_tcp(wire, target)) {
         wire_close(wire);
