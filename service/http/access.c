@@ -85,7 +85,7 @@ static void write_line(const struct request *r, enum log_level level, double dur
     fields[count++] = (struct log_field)LOG_U64("bytes_out", r->bytes_out);
     if (x->waited_ns)
         fields[count++] = (struct log_field)LOG_DOUBLE("wait_ms", (double)x->waited_ns / 1e6);
-    if (x->route && x->route->takes_work)
+    if (x->route && x->route->takes_work) /* such routes have the parameter `scope`, which separates tenants */
         count = add_if_any(fields, count, "scope", http_query(x, "scope"));
     count = add_if_any(fields, count, "job", sl_str(x->job_id));
     count = add_if_any(fields, count, "key_id", x->key_id);

@@ -69,7 +69,7 @@ bool body_is_awaited(const struct request *r)
     return !x->status && x->route->body_weight && x->content_length > 0 && x->content_length <= BODY_WHOLE;
 }
 
-/* Ends the count of the body in the limits of body_reserve. */
+/* The body is complete, or its request has ended: it does not count as in flight (body_reserve) any more. */
 static void end_count(struct request *r)
 {
     struct client_address *entry = r->body.in_flight_of;
@@ -128,7 +128,7 @@ void body_complete(struct request *r)
         fiber_wake(r->body.reader);
 }
 
-/* Keeps small buffers for the next request. */
+/* Empties a small buffer, which keeps its memory for the next request; frees a large one. */
 static void keep_or_free(struct sl_buf *buf)
 {
     if (buf->capacity > KEEP_BUFFER || buf->failed)
@@ -137,7 +137,7 @@ static void keep_or_free(struct sl_buf *buf)
         sl_buf_clear(buf);
 }
 
-/* Frees the body of an ended request; small buffers are kept for the connection's next request. */
+/* Frees the body of an ended request, except small buffers: request_recycle keeps them for a later request. */
 void body_finish(struct request *r)
 {
     struct request_body *body = &r->body;

@@ -61,7 +61,7 @@ static enum sl_code spool_body(struct request *r, struct sl_bytes first, struct 
     /* size 1: an empty piece would be the end of the body */
     for (struct sl_bytes piece = {NULL, 1}; code == SL_OK && piece.size > 0;) {
         enum sl_code read = http_body_read(&r->x, &piece);
-        if (read) {
+        if (read) { /* the response is set */
             close(spool->fd);
             return read;
         }
@@ -105,7 +105,7 @@ static size_t most_in_memory(void)
     return memory_is_short() ? BODY_WHOLE : BODY_IN_MEMORY;
 }
 
-/* Waits until the window has the whole body, and returns it. */
+/* Waits until the window has the whole body, which is smaller than that, and sets `*body` to it. The socket is being read already. */
 static enum sl_code await_whole(struct request *r, struct sl_bytes *body)
 {
     while (!r->message_done && !r->body.failed_status && !r->connection->dead) {

@@ -600,7 +600,8 @@ void connection_end_request(struct connection *c, bool close, bool whole)
 }
 
 /* ---- timeouts ---- */
-/* Checks whether a client reads its response: closes the connection if nothing was sent for write_timeout, or less than min_rate. */
+/* Checks whether a client reads its response, four times within write_timeout: closes the connection if nothing was sent for that time, or
+ * less than min_rate on average. */
 static void expired_write(struct connection *c)
 {
     const struct http_options *options = &c->server->options;

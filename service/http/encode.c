@@ -10,7 +10,7 @@
 /* Sizes whose compression takes no longer than a pool job costs. */
 enum { GZIP_ON_LOOP = 4 * 1024, ZSTD_ON_LOOP = 16 * 1024 };
 
-/* Returns the weight of a list item "name;q=0.5" in thousandths; 1000 without q, 0 if malformed. */
+/* Returns the weight of a list item "name;q=0.5" in thousandths; 1000 without q, 0 if malformed. Digits after the third count 0. */
 static unsigned parse_weight(struct sl_str parameters)
 {
     const char *q = memmem(parameters.data, parameters.size, "q=", 2);

@@ -37,7 +37,7 @@ bool http_date_parse(struct sl_str text, int64_t *seconds)
     return true;
 }
 
-/* Formats the time as HTTP does (RFC 9110, 5.6.7); not by strftime, whose names depend on the locale. */
+/* Formats the time as HTTP does (RFC 9110, 5.6.7). Data NULL when out of memory. */
 static struct sl_str format_date(struct sl_arena *arena, int64_t seconds)
 {
     static const char *const days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
@@ -158,7 +158,7 @@ struct file_part file_evaluate_conditions(struct http_exchange *x)
     header_is_set(x, "ETag", &tag);
     if (x->file_modified_s > 0)
         http_set_header(x, "Last-Modified", format_date(&x->arena, x->file_modified_s));
-    if (x->status != 200)
+    if (x->status != 200) /* conditions and ranges apply to successful responses only (RFC 9110, 13.2.1) */
         return part;
     if (not_modified(x, tag)) {
         x->status = 304;

@@ -32,7 +32,7 @@ enum head_result head_scan(struct head_scan *scan, struct sl_bytes data, const s
             result = HEAD_COMPLETE;
         else
             scan->lines++;
-        if (scan->lines > limits->max_header_fields + 1)
+        if (scan->lines > limits->max_header_fields + 1) /* 1: the request line */
             return HEAD_TOO_LARGE;
         /* too many empty lines before a request */
         if (scan->start > limits->max_head_bytes)

@@ -45,7 +45,8 @@ static bool parse_address(const char *text, struct sockaddr_storage *address)
     return uv_ip4_addr(host, (int)port, (struct sockaddr_in *)address) == 0;
 }
 
-/* Stores the address that the kernel chose, as the port may be 0 in the configuration, and whether it is of loopback. */
+/* Stores the address that the socket is bound to, as text, and whether it is a loopback address. The kernel is asked for it, as it has
+ * chosen the port if that is 0 in the configuration. */
 static void note_bound(struct http_listener *listener)
 {
     struct sockaddr_storage address;
@@ -162,7 +163,7 @@ enum sl_code listener_open(struct http_listener *listener, const char *address, 
 /* ---- sockets of the service manager: sd_listen_fds(3) ---- */
 size_t listeners_get_passed(const char *wanted, int fds[MAX_PASSED_LISTENERS])
 {
-    enum { FIRST = 3 };
+    enum { FIRST = 3 }; /* number of the first descriptor, SD_LISTEN_FDS_START */
     const char *pid = getenv("LISTEN_PID"), *number = getenv("LISTEN_FDS"), *names = getenv("LISTEN_FDNAMES");
     unsigned long all = pid && number && strtol(pid, NULL, 10) == (long)getpid() ? strtoul(number, NULL, 10) : 0;
     size_t count = 0;

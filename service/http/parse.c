@@ -498,7 +498,7 @@ size_t parse_body(struct request *r, struct sl_bytes data)
         check_framing(r);
     if (r->framing_error)
         return data.size;
-    if (error == HPE_PAUSED || error == HPE_PAUSED_UPGRADE) {
+    if (error == HPE_PAUSED || error == HPE_PAUSED_UPGRADE) { /* by on_message_complete */
         body_complete(r);
         return used;
     }

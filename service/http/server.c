@@ -106,6 +106,7 @@ static void start_tick(struct http_server *server)
 /* ---- connections ---- */
 static enum connection_gauge choose_gauge(const struct connection *c)
 {
+    /* STATE_IDLE has the value 0, GAUGE_IDLE */
     static const enum connection_gauge of_state[STATES] = {
         [STATE_HEAD] = GAUGE_READING,        [STATE_BODY] = GAUGE_READING, [STATE_WORK] = GAUGE_WORKING,
         [STATE_HANDSHAKE] = GAUGE_HANDSHAKE, [STATE_LINGER] = GAUGE_NONE,  [STATE_CLOSING] = GAUGE_NONE,
@@ -297,8 +298,8 @@ static void note_accept_failure(struct http_server *server, int number)
         log_error("http", "cannot accept connections", LOG_STR("error", strerror(number)));
 }
 
-/* Accepts waiting connections: ACCEPTS_PER_EVENT, or more while there is time in the slice. A full server closes a connection that does
- * no work for a new one, or stops accepting. */
+/* Accepts waiting connections: ACCEPTS_PER_EVENT, or more while the loop's time slice lasts. To make room, a full server closes a
+ * connection that does no work (evict_one); if there is none, it stops accepting for a while. */
 static void on_acceptable(uv_poll_t *poll, int status, int events)
 {
     struct http_listener *listener = poll->data;
@@ -600,7 +601,7 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
     if (code == SL_OK)
         code = listen_on_peer_socket(server, error);
     if (code) {
-        server->failed = true;
+        server->failed = true; /* on_handle_closed frees the server */
         close_handles(server);
         return code;
     }

@@ -58,8 +58,8 @@ static bool make_signing_time(struct sl_arena *arena, const struct aws_signing *
 
 /* Makes the query of the presigned URL, without the signature; data NULL when out of memory. It is sorted by name, as the canonical
  * request that is signed contains it in this order. */
-static struct sl_str parameters(struct sl_arena *arena, const struct aws_signing *s,
-                                const struct signing_time *signing_time)
+static struct sl_str make_presigned_query(struct sl_arena *arena, const struct aws_signing *s,
+                                          const struct signing_time *signing_time)
 {
     struct sl_buf credential = {0}, query = {0};
     char expires[16];
@@ -124,7 +124,7 @@ const char *aws_presign(struct sl_arena *arena, const struct aws_signing *s)
     uint8_t bytes[DIGEST];
     if (!make_signing_time(arena, s, &signing_time))
         return NULL;
-    struct sl_str query = parameters(arena, s, &signing_time);
+    struct sl_str query = make_presigned_query(arena, s, &signing_time);
     if (!query.data || !signature(s, &signing_time, query, bytes))
         return NULL;
     sl_buf_printf(&url, SL_STR_FMT SL_STR_FMT SL_STR_FMT "?" SL_STR_FMT "&X-Amz-Signature=", SL_STR_ARG(s->scheme),

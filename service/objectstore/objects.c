@@ -163,7 +163,7 @@ static enum sl_code end(struct bucket_request *request, enum sl_code code)
     return code;
 }
 
-/* Runs the request. Without `answer` the response's body is read and dropped. */
+/* Runs the request. Without `answer` the response's body is read and dropped. Unless max_size is set, the body may have 1 MiB. */
 enum sl_code object_run(struct bucket_request *request, struct sl_buf *answer, struct sl_error *error)
 {
     struct sl_buf own = {0};

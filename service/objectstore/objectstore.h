@@ -149,7 +149,7 @@ enum sl_code object_get(const struct object_store *store, struct sl_str name, in
 /* Downloads the object to the file `fd`, which must be empty, and maps that; the caller unmaps it. */
 enum sl_code object_get_mapped(const struct object_store *store, struct sl_str name, int fd, struct sl_mapping *mapping,
                                struct object_store_call *call, struct sl_error *error) SL_SUSPENDS;
-/* Appends the contents, at most call->max_size bytes. */
+/* Appends the object's contents to `text`. Fails if they are larger than call->max_size, by default 1 MiB. */
 enum sl_code object_read(const struct object_store *store, struct sl_str name, struct sl_buf *text,
                          struct object_store_call *call, struct sl_error *error) SL_SUSPENDS;
 /* Returns SL_OK if the object exists. */

@@ -191,6 +191,7 @@ enum sl_code origin_artifacts(const struct source *source, const struct artifact
     struct sentry_query sentry_query = {source, url.data, &header, origin_label(arena, source)};
     if (!sentry_query.label || !sentry_credentials(arena, source, &header))
         return sl_fail(error, SL_BUSY, "out of memory");
+    /* "i" separates sources that may connect to reserved addresses (internal) from others */
     struct sl_str key[] = {url, header.name, header.value.hidden, source->internal ? SL_STR("i") : SL_STR("")};
     enum sl_code code = ttl_cache_get(&answers, key, 4, request_artifacts, &sentry_query, arena, &text, error);
     return code == SL_OK ? artifacts_read(text, source, arena, items, count, error) : code;

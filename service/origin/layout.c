@@ -474,7 +474,7 @@ bool layout_reverse(struct sl_arena *arena, struct sl_str path, struct object_id
         id->has_debug_id = sl_debug_id_parse_breakpad(signature, &id->debug_id);
         return id->has_debug_id;
     }
-    if (!sl_str_equal_nocase(first, third))
+    if (!sl_str_equal_nocase(first, third)) /* files other than Breakpad's have the name of the directory */
         return false;
     *id = (struct object_id){.type = OBJECT_PE, .code_file = first};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

@@ -57,6 +57,7 @@ struct sl_str origin_root(const struct source *source, struct sl_arena *arena)
     struct remote_file root;
     if (source->type == SOURCE_SENTRY)
         return source->url;
+    /* FILE_PE: any type; the URI does not depend on it */
     return fill_remote_file(arena, source, FILE_PE, SL_STR(""), &root) ? root.uri : (struct sl_str){NULL, 0};
 }
 

@@ -273,6 +273,7 @@ enum sl_code sentry_list(const struct source *source, const struct object_id *id
     struct sentry_query query = {source, url.data, &header, origin_label(arena, source)};
     if (!url.data || !query.label || !sentry_credentials(arena, source, &header))
         return sl_fail(error, SL_BUSY, "out of memory");
+    /* "i" separates sources that may connect to reserved addresses (internal) from others */
     struct sl_str key[] = {url, header.name, header.value.hidden, source->internal ? SL_STR("i") : SL_STR("")};
     enum sl_code code = ttl_cache_get(&indexes, key, 4, request_index, &query, arena, &index, error);
     return code == SL_OK ? take_files(index, source, types, type_count, arena, files, count, error) : code;

@@ -249,7 +249,7 @@ static void read_http(struct source_schema_reader *r, struct source *source)
     size_t count = map ? map->count : 0;
     if (!count && !value_get(r->map, "cookies"))
         return;
-    source->headers = SL_ARENA_ARRAY(r->arena, struct fetch_header, count + 1);
+    source->headers = SL_ARENA_ARRAY(r->arena, struct fetch_header, count + 1); /* 1: Cookie */
     for (size_t i = 0; source->headers && i < count; i++) {
         if (map->items[i].type != VALUE_STRING)
             BAD(r, &map->items[i], "headers", "expected a string, found %s", type_word(&map->items[i]));

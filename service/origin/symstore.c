@@ -68,6 +68,7 @@ static enum sl_code fetch_last(const struct source *source, struct sl_arena *are
 {
     struct remote_file file;
     char contents[LAST_FILE_MAX];
+    /* FILE_PE: any type; the download does not depend on it */
     if (!fill_remote_file(arena, source, FILE_PE, SL_STR("000Admin/lastid.txt"), &file))
         return sl_fail(error, SL_BUSY, "out of memory");
     int fd = memfd_create("lastid", MFD_CLOEXEC);
@@ -118,6 +119,7 @@ bool origin_index_segment(const struct source *source, uint32_t n, struct sl_are
     char path[32];
     snprintf(path, sizeof path, "000Admin/%010u", n);
     const char *copy = sl_arena_strndup(arena, path, strlen(path));
+    /* FILE_PE: any type; the download does not depend on it */
     if (!copy || !fill_remote_file(arena, source, FILE_PE, sl_str(copy), file))
         return false;
     file->may_be_empty = true; /* a transaction that added nothing */
