@@ -7,7 +7,8 @@
 #include "http/impl.h"
 
 enum {
-    /* Limits before and after decoding, for a piece and for the whole body; larger ones are decoded on the pool. */
+    /* A part of at most DECODE_ON_LOOP encoded bytes is decoded on the loop, while the decoded body has less than DECODED_ON_LOOP bytes;
+     * anything larger on the pool. */
     DECODE_ON_LOOP = 4096,
     DECODED_ON_LOOP = 16 * 1024,
     KEEP_BUFFER = 16 * 1024, /* larger buffers are freed instead of kept for the next request */
@@ -198,14 +199,14 @@ struct decode_job {
     enum sl_code code;
 };
 
-/* Decodes one piece; may run on the pool. */
+/* Decodes bytes of job->in to job->out; runs on the loop or on the pool. */
 static void decode(void *arg)
 {
     struct decode_job *job = arg;
     job->code = decoder_run(job->decoder, &job->in, job->out, job->limit);
 }
 
-/* Fills `piece` with decoded bytes from the window; it stays empty at the end of the body. On failure the request was answered, except for
+/* Fills `piece` with decoded bytes from the window; it stays empty at the end of the body. On failure the response is set, except for
  * SL_CANCELLED: the connection is gone. */
 static enum sl_code read_decoded(struct request *r)
 {
@@ -236,7 +237,7 @@ static enum sl_code read_decoded(struct request *r)
                                  BODY_WINDOW,
                                  SL_OK};
         if (job.in.size <= DECODE_ON_LOOP && body->decoded < DECODED_ON_LOOP) {
-            job.limit = DECODED_ON_LOOP; /* a few bytes may decode to many */
+            job.limit = DECODED_ON_LOOP; /* a few bytes may decode to many, which would block the loop */
             decode(&job);
         } else if (pool_run(POOL_COMPRESS, decode, &job, NULL) != SL_OK) {
             return body_refuse(r, 503, "too much work is queued for the thread pool");

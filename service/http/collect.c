@@ -58,7 +58,7 @@ static enum sl_code spool_body(struct request *r, struct sl_bytes first, struct 
         return spool_fail(r, code, "cannot create a temporary file for a request body");
     if (first.size > 0)
         code = spool_step(spool, spool_write, first);
-    /* size 1: an empty piece would be the end of the body */
+    /* size 1 lets the loop begin: it ends with an empty piece, the end of the body */
     for (struct sl_bytes piece = {NULL, 1}; code == SL_OK && piece.size > 0;) {
         enum sl_code read = http_body_read(&r->x, &piece);
         if (read) { /* the response is set */
@@ -82,7 +82,7 @@ enum sl_code http_body_take(struct http_exchange *x, int *fd)
     return code;
 }
 
-/* Writes the body to a file and maps it, so that a large body is not held in memory. */
+/* Writes the body, of which `first` was read already, to a file and maps that, so that a large body is not held in memory. */
 static enum sl_code collect_in_file(struct request *r, struct sl_bytes first, struct sl_bytes *body)
 {
     struct http_body_spool spool;

@@ -564,7 +564,7 @@ void connection_read(struct connection *c, bool on)
     if (c->state != STATE_BODY)
         return;
     if (on)
-        /* a pause of ours does not count as slowness of the client */
+        /* the pause does not count as slowness of the client */
         c->request->body.started_ms += loop_now_ms() - c->paused_ms;
     else
         c->paused_ms = loop_now_ms();
@@ -612,7 +612,7 @@ static void expired_write(struct connection *c)
         c->write_progress_ms = now;
     }
     uint64_t sent = c->request ? c->request->bytes_out : 0;
-    if (unsent < c->answer_size) /* else a 100 Continue is still unsent */
+    if (unsent < c->answer_size) /* else none of the response is sent, as a 100 Continue is queued before it */
         sent += c->answer_size - unsent;
     bool slow = elapsed > RATE_GRACE_MS && sent / (elapsed / 1000) < options->min_rate;
     if (!slow && now - c->write_progress_ms < options->write_timeout_ms) {

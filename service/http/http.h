@@ -147,8 +147,9 @@ struct http_options {
     const char *const *trusted_proxies;
     size_t trusted_proxy_count;
     bool server_header;
-    bool reuseport;                  /* other processes may listen on the same addresses (socket(7), SO_REUSEPORT) */
-    bool shares_listeners;           /* the others continue when this one drains: it stops listening then */
+    bool reuseport; /* other processes may listen on the same addresses (socket(7), SO_REUSEPORT) */
+    bool
+        shares_listeners; /* other processes share the addresses and continue when this one drains and stops listening */
     const char *peer_socket;         /* path of a Unix socket for other processes of the service; NULL = none */
     uint64_t file_max_age_s;         /* max-age of files for clients */
     const char *const *cors_origins; /* origins allowed by CORS; "*": any */
@@ -240,7 +241,7 @@ void http_reply_json(struct http_exchange *x, int status, struct sl_buf *json);
 void http_reply_content(struct http_exchange *x, int status, const char *content_type, struct shared_blob *content);
 /* Sets an error response in the format of the route's API (http_family.error), else in the server's; `detail` may be NULL. */
 void http_reply_error(struct http_exchange *x, int status, const char *detail);
-/* Responds 503, as for SL_BUSY. */
+/* Sets a 503 response that says that memory is short. */
 void http_reply_no_memory(struct http_exchange *x);
 /* Replies with the body {"detail":detail,"causes":[cause]}; `cause` may be NULL. */
 void http_reply_detail(struct http_exchange *x, int status, const char *detail, const char *cause);

@@ -59,14 +59,14 @@ enum connection_timeout {
     TIMEOUT_NONE,
     TIMEOUT_HANDSHAKE,
     TIMEOUT_HEADER,
-    TIMEOUT_RESERVE, /* header timeout of a connection in the reserve */
+    TIMEOUT_RESERVE, /* header timeout of a connection accepted above max_connections */
     TIMEOUT_BODY,
     TIMEOUT_DISCARD, /* rest of a body after an early response */
     TIMEOUT_IDLE,
     TIMEOUT_WRITE,
     TIMEOUT_LINGER,
     TIMEOUT_PROBE,  /* of a client that sends nothing while its request runs: checks if it is still connected */
-    TIMEOUT_FAMILY, /* body timeout of the first family that has one; those of the others follow */
+    TIMEOUT_FAMILY, /* body timeout of the first of http_options.families; those of the others follow */
 };
 
 /* ---- head.c: finds the end of a head and checks what llhttp does not ---- */
@@ -263,7 +263,7 @@ enum sl_code listener_adopt(struct http_listener *listener, int fd, struct sl_er
 
 /* ---- certificates.c ---- */
 
-/* Reads certificate, key and the CA of clients as the options name them. The code and error of tls_context_server. */
+/* Reads certificate, key and the CA of clients as the options name them. Code and error are those of tls_context_server. */
 enum sl_code server_load_certificate(const struct http_options *options, struct tls_context **context,
                                      struct sl_error *error);
 /* Reads certificate, key and the CA of clients again, after a reload. If they are invalid, the server keeps the old ones. */
@@ -275,7 +275,7 @@ void server_timer(struct connection *c, enum connection_timeout timeout);
 void server_add_connection(struct connection *c);          /* a new connection */
 void server_remove_connection(struct connection *c);       /* a connection is closed */
 bool server_is_full(const struct http_server *server);     /* true beyond max_connections */
-void server_count(const struct connection *c, int change); /* adds `change` to the gauge of its state */
+void server_count(const struct connection *c, int change); /* adds `change` to the gauge of c's state */
 void server_bound_handshakes(struct http_server *server);
 void server_free(struct http_server *server);
 /* Builds the routes and their data; before anything else. False when out of memory. */

@@ -1,7 +1,8 @@
 /* Protection against web pages of others.
  *
  *   Host      a page whose owner resolves its name to this machine (DNS rebinding) would have the rights of the service's
- *             own page; its requests have that name in Host. Listed names are accepted, on loopback listeners those of loopback.
+ *             own page; its requests have that name in Host. Only names listed in http.allowed_hosts are accepted; without a list,
+ *             loopback listeners accept only names of this machine.
  *   Origin    scripts of other pages cannot read a response unless their origin is listed (Fetch Standard, "CORS protocol"). Forms
  *             are posted without that permission; only the response is hidden. So requests that look like forms are refused here. */
 #include <arpa/inet.h>

@@ -12,7 +12,7 @@ struct sl_str http_header(const struct http_exchange *x, const char *name)
     return (struct sl_str){NULL, 0};
 }
 
-/* How often the key is in the query. */
+/* Returns how often the key is in the query. */
 size_t http_query_count(const struct http_exchange *x, const char *key)
 {
     size_t count = 0;

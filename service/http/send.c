@@ -289,7 +289,7 @@ static bool write_bufs(struct request *r, uv_buf_t *bufs, unsigned count)
 
 /* ---- files, window by window: only one window of unsent bytes is in memory ---- */
 struct content_source {
-    struct shared_blob *content; /* or, if NULL: */
+    struct shared_blob *content; /* in a file; NULL: `mapped` is the source */
     const uint8_t *mapped;
 };
 

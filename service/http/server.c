@@ -460,7 +460,7 @@ static const char *with_prefix(struct sl_arena *arena, const char *prefix, const
     return sl_buf_move_to_arena(&whole, arena).data;
 }
 
-/* Copies the routes of a family, with its prefix; `*at` is the index of the first one. False when out of memory. */
+/* Copies the routes of an API, with its prefix, to server->routes from the index `*at` on, which advances. False when out of memory. */
 static bool copy_routes(struct http_server *server, size_t index, size_t *at)
 {
     const struct http_family *family = server->options.families[index];
@@ -479,7 +479,7 @@ static bool copy_routes(struct http_server *server, size_t index, size_t *at)
     return true;
 }
 
-/* Applies the prefixes of a new configuration. When out of memory, families keep the old ones. */
+/* Applies the path prefixes of a new configuration to the routes. When out of memory, the rest keeps the old ones. */
 static void renew_prefixes(struct http_server *server)
 {
     const struct http_family *const *families = server->options.families;

@@ -8,7 +8,7 @@
 enum { DIGEST = 32 };
 
 /* ---- signatures ---- */
-/* HMAC-SHA-256. */
+/* Computes the HMAC-SHA-256 of a text; `out` may be the key. False on failure. */
 static bool hmac(const void *key, size_t key_size, struct sl_str text, uint8_t out[DIGEST])
 {
     return HMAC(EVP_sha256(), key, (int)key_size, (const unsigned char *)text.data, text.size, out, NULL) != NULL;

@@ -125,7 +125,7 @@ enum sl_code google_token(const struct google_account *account, const char *scop
  * Texts of XML documents. Documents with a document type are rejected, because entity definitions can expand a small document
  * without limit. */
 
-/* Called at the end of each element with its name, its depth (the root: 1), and its direct text, cut after 16 KiB. */
+/* Called at the end of each element with its name, its depth (the root: 1), and its direct text, of which at most 16 KiB are kept. */
 typedef void xml_listener(void *arg, const char *element, unsigned depth, struct sl_str text);
 
 /* SL_MALFORMED if the text is not well-formed, has a document type, or is nested too deeply; SL_BUSY when out of memory. */

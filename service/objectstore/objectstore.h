@@ -17,7 +17,7 @@
 #include "core/fiber.h"
 #include "core/secret.h"
 
-/* Origin of S3's keys: `access_key` and `secret_key`, or the machine (aws_keys.c). */
+/* Where the keys for S3 come from: CREDENTIALS_STATIC: `access_key` and `secret_key` of the bucket; else the machine (aws_keys.c). */
 enum aws_credentials { CREDENTIALS_STATIC, CREDENTIALS_CONTAINER, CREDENTIALS_INSTANCE, CREDENTIALS_WEB_IDENTITY };
 extern const char *const aws_credentials_words[]; /* words of configurations, "static" ...; ends with NULL */
 
@@ -137,7 +137,7 @@ struct object_contents {
     /* Fail if the object exists: the call's status is then 412 or 409, or 501 from a server without conditional
      * requests. */
     bool if_absent;
-    /* Fail, with these statuses or 404, unless the object has this version (object_info). NULL: no condition. */
+    /* Fail unless the object has this version (object_info): the call's status is then 412, 409, 404 or 501. NULL: no condition. */
     const char *if_version;
 };
 

@@ -1,5 +1,5 @@
-/* Finds build ids of ELF files whose debug id is known, which is the first 16 bytes: from the names in the directory
- * where a layout stores the file. Not for web servers and buckets, which cannot list names or only at high cost. */
+/* Finds build ids of ELF files of which only the debug id, made from the first 16 bytes of the build id, is known: from the names in the
+ * directory where a layout stores the file. Not for web servers and buckets, which cannot list names or only at high cost. */
 #include <errno.h>
 #include <unistd.h>
 

@@ -33,7 +33,7 @@ struct file_copy {
     bool any_case;
     bool must_have_root; /* a missing or empty directory is an error */
     bool may_be_empty;
-    bool is_wrapped; /* out of copy_work: the copy has to be unpacked */
+    bool is_wrapped; /* result of copy_work: the copy is compressed */
     int fd;
     bool heavy; /* large files are allowed */
     bool waits; /* out: the file is large; call again with `heavy` */

@@ -207,7 +207,7 @@ enum sl_code http_source_fetch(const struct remote_file *file, int fd, char *not
     struct sl_arena arena = {0};
     struct sl_str url = http_location_url(&arena, source->url, file->location, true);
     const char *label = origin_label(&arena, source);
-    bool built_in = sl_str_starts(source->id, SL_STR("sentry:")); /* its host is never blocked */
+    bool built_in = sl_str_starts(source->id, SL_STR("sentry:")); /* built into Sentry: the host is never blocked */
     struct fetch_request request = {.url = url.data,
                                     .accept_invalid_certs = source->accept_invalid_certs,
                                     .trusted_host = source->internal,

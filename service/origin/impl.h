@@ -100,7 +100,8 @@ enum sl_code http_source_fetch(const struct remote_file *file, int fd, char *not
 struct sl_str filesystem_uri(struct sl_arena *arena, const struct source *source, struct sl_str location);
 /* Opens the file at the location below the root, ignoring case; an exact match is preferred (any_case.c). -1 with errno. */
 int any_case_open(const char *root, const char *location);
-/* True if the error says that a path leads to no file: it, a directory of it, or what a link names is missing or outside of the root. */
+/* True if the errno `number` says that a path leads to no file: the file, one of its directories, or the target of a link is missing, or
+ * outside of the source's directory. */
 bool filesystem_is_missing(int number);
 void any_case_clear_cache(void);
 

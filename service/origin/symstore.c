@@ -75,7 +75,7 @@ static enum sl_code fetch_last(const struct source *source, struct sl_arena *are
     if (fd < 0)
         return sl_fail_errno(error, errno, "cannot create an in-memory file for a download");
     file.max_size = sizeof contents;
-    file.may_be_empty = true; /* reported as an invalid number instead */
+    file.may_be_empty = true; /* parse_last reports an empty file */
     enum sl_code code = origin_fetch(&file, fd, error);
     ssize_t size = code == SL_OK ? pread(fd, contents, sizeof contents, 0) : 0;
     close(fd);

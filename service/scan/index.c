@@ -297,8 +297,8 @@ static void find_by_id(struct index_search *f, const struct sl_index_id *id, siz
 static void find_by_debug_id_of_build_id(struct index_search *f)
 {
     enum { UUID = 16 };
-    struct sl_debug_id swapped =
-        sl_debug_id_from_build_id((struct sl_bytes){f->id->debug_id.uuid, UUID}, false); /* swapping twice restores */
+    struct sl_debug_id swapped = sl_debug_id_from_build_id((struct sl_bytes){f->id->debug_id.uuid, UUID},
+                                                           false); /* swapping the fields a second time restores them */
     struct sl_index_id id = sl_index_id(SL_INDEX_CODE_ID, (struct sl_bytes){swapped.uuid, UUID}),
                        plain = sl_index_id(SL_INDEX_CODE_ID, (struct sl_bytes){f->id->debug_id.uuid, UUID});
     find_by_id(f, &id, UUID, false);

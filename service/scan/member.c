@@ -147,7 +147,7 @@ static bool begin_reading(struct reading *reading)
         fiber_set_wait_reason("another request that reads the same package");
         if (fiber_wait_on(&r->waiting, UINT64_MAX) == FIBER_CANCELLED)
             return false;
-        next = SL_LIST_FIRST(&readings, struct reading, link); /* the list has changed */
+        next = SL_LIST_FIRST(&readings, struct reading, link); /* the list may have changed: begins again */
     }
     sl_list_append(&readings, &reading->link);
     return true;
