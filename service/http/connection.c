@@ -202,9 +202,9 @@ static size_t receive_head(struct connection *c, struct sl_bytes data)
     static const struct {
         int status;
         const char *detail;
-    } refusals[] = {[HEAD_BAD] = {400, "malformed head"},
+    } refusals[] = {[HEAD_BAD] = {400, "malformed request head"},
                     [HEAD_LINE_TOO_LONG] = {414, "request line too long"},
-                    [HEAD_TOO_LARGE] = {431, "head too large"}};
+                    [HEAD_TOO_LARGE] = {431, "request head too large"}};
     if (c->state == STATE_IDLE) {
         connection_state(c, STATE_HEAD);
         c->scan = (struct head_scan){0};

@@ -226,7 +226,7 @@ static int check_head(struct request *r, const char **why)
         return 501;
     }
     if (r->host_count > 1 || (r->host_count == 0 && !r->http10)) {
-        *why = "exactly one Host is needed";
+        *why = "exactly one Host header is needed";
         return 400;
     }
     if (memchr(x->target.data ? x->target.data : "", '#', x->target.size))

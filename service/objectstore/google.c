@@ -224,8 +224,8 @@ static enum sl_code google_take(struct sl_str text, struct sl_buf *token, uint64
     return code;
 }
 
-/* Requests a token. Other errors than those that google_refused explained, and those of this process, become one about authentication:
- * SL_NOT_FOUND, for example, would be taken for the result of the object that the caller requests. */
+/* Requests a token. An error that the server did not explain (google_refused) becomes one about authentication, unless it is SL_CANCELLED,
+ * SL_BUSY or SL_INTERNAL: SL_NOT_FOUND, for example, would be taken for the result of the object that the caller requests. */
 static enum sl_code google_request(struct fetch_request *request, struct sl_buf *token, uint64_t *life_s,
                                    struct sl_error *error)
 {

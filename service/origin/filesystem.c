@@ -218,8 +218,8 @@ enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_
     enum sl_code code = c.root && c.location ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     for (int i = 1; code == SL_OK; i++) {
         code = copy_once(&c, error);
-        if (code != SL_OK || c.code != SL_INTERNAL ||
-            i == ATTEMPTS) /* only SL_INTERNAL, an I/O error, may be temporary */
+        /* tries again only after SL_INTERNAL, an I/O error, which may be temporary */
+        if (code != SL_OK || c.code != SL_INTERNAL || i == ATTEMPTS)
             break;
         if (!fiber_sleep(RETRY_PAUSE_MS))
             code = sl_fail(error, SL_CANCELLED, "cancelled");

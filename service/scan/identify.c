@@ -192,7 +192,7 @@ static bool is_kind_wanted(enum sl_package_kind kind, unsigned kinds)
     static const unsigned bits[SL_PACKAGE_KINDS] = {[SL_PACKAGE_DEB] = SCAN_DEB,
                                                     [SL_PACKAGE_RPM] = SCAN_RPM,
                                                     [SL_PACKAGE_TAR] = SCAN_TAR,
-                                                    [SL_PACKAGE_CPIO] = SCAN_TAR,
+                                                    [SL_PACKAGE_CPIO] = SCAN_TAR, /* has no kind of its own */
                                                     [SL_PACKAGE_ZIP] = SCAN_ZIP};
     return kinds & bits[kind];
 }
@@ -241,7 +241,7 @@ static enum sl_code read_file(struct identifying *s, struct sl_bytes bytes, stru
     }
     if (kind != SL_PACKAGE_NONE && is_kind_wanted(kind, s->options->kinds))
         return read_package(s, bytes);
-    return sl_fail(s->error, SL_MALFORMED, "neither a debug file nor a package of the wanted kinds");
+    return sl_fail(s->error, SL_MALFORMED, "neither a debug file nor a package of a kind that is scanned");
 }
 
 /* Finds the debug files in a file or package and writes a record of them: an index (package/index.h) of this file alone. Large members of

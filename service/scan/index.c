@@ -79,7 +79,8 @@ static enum sl_code open_index(void *arg, struct sl_error *error)
     if (fd < 0)
         return errno == ENOENT ? sl_fail(error, SL_NOT_FOUND, "%s", "")
                                : sl_fail_errno(error, errno, "cannot open the index of scanned files");
-    enum sl_code code = fstat(fd, &st) == 0 ? SL_OK : sl_fail_errno(error, errno, "cannot examine an index");
+    enum sl_code code =
+        fstat(fd, &st) == 0 ? SL_OK : sl_fail_errno(error, errno, "cannot examine the index of scanned files");
     int64_t mtime_ns = code == SL_OK ? files_mtime_ns(&st) : 0;
     bool known = code == SL_OK && st.st_ino == o->known_inode && mtime_ns == o->known_mtime_ns;
     if (code == SL_OK && !known)
@@ -148,8 +149,9 @@ bool scan_index_refresh(struct scan *scan)
     enum sl_code code = pool_call(POOL_IO | POOL_BACKGROUND, open_index, &opening, &error);
     if (code != SL_OK && code != SL_NOT_FOUND && code != SL_CANCELLED && loop_minutely(&scan->next_warning_ms))
         log_warn("scan",
-                 code == SL_MALFORMED ? "cannot use the index of a scanned directory; the next pass makes it anew"
-                                      : "cannot open the index of a scanned directory",
+                 code == SL_MALFORMED
+                     ? "cannot use the index of a scanned directory; the next pass over it makes a new one"
+                     : "cannot open the index of a scanned directory",
                  LOG_STR("scan", scan->id), LOG_STR("path", path), LOG_ERR(&error));
     /* The configuration may have changed while the pool worked. */
     bool is_current = scan->exists && scan->key == opening.key;
@@ -171,8 +173,9 @@ struct index_writing { /* pool work */
 static enum sl_code write_in_memory(struct index_writing *w, struct sl_error *error)
 {
     w->fd = memfd_create("scan.slix", MFD_CLOEXEC);
-    return w->fd >= 0 && sl_write_all(w->fd, w->bytes) ? SL_OK
-                                                       : sl_fail_errno(error, errno, "cannot write an index to memory");
+    return w->fd >= 0 && sl_write_all(w->fd, w->bytes)
+               ? SL_OK
+               : sl_fail_errno(error, errno, "cannot write the index of scanned files to memory");
 }
 
 /* Pool work: writes the index to a temporary file and renames that, so that other processes see the old index or the whole new one.
@@ -297,8 +300,8 @@ static void find_by_id(struct index_search *f, const struct sl_index_id *id, siz
 static void find_by_debug_id_of_build_id(struct index_search *f)
 {
     enum { UUID = 16 };
-    struct sl_debug_id swapped = sl_debug_id_from_build_id((struct sl_bytes){f->id->debug_id.uuid, UUID},
-                                                           false); /* swapping the fields a second time restores them */
+    /* swapping the fields a second time restores them */
+    struct sl_debug_id swapped = sl_debug_id_from_build_id((struct sl_bytes){f->id->debug_id.uuid, UUID}, false);
     struct sl_index_id id = sl_index_id(SL_INDEX_CODE_ID, (struct sl_bytes){swapped.uuid, UUID}),
                        plain = sl_index_id(SL_INDEX_CODE_ID, (struct sl_bytes){f->id->debug_id.uuid, UUID});
     find_by_id(f, &id, UUID, false);

@@ -105,7 +105,7 @@ static enum sl_code copy_member(void *arg, struct sl_error *error)
     enum sl_code code = piece ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     for (uint64_t done = 0; code == SL_OK && done < c->size;) {
         size_t size = c->size - done < PIECE ? (size_t)(c->size - done) : PIECE;
-        ssize_t n = pread(c->from, piece, size, (off_t)(c->at + done)); /* 0: shorter than it was written */
+        ssize_t n = pread(c->from, piece, size, (off_t)(c->at + done)); /* 0: the file is shorter than was written */
         if (n <= 0 || !sl_write_all_at(c->to, (struct sl_bytes){piece, (size_t)n}, done))
             code = sl_fail_errno(error, n == 0 ? EIO : errno, "cannot copy a file of a package");
         done += n > 0 ? (uint64_t)n : 0;
