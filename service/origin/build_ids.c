@@ -179,7 +179,7 @@ static enum sl_code list_names(const void *context, struct sl_buf *text, uint64_
                                        : sl_fail(error, SL_NOT_FOUND, "the directory has no file with this build id");
 }
 
-/* Only for directories with a layout, as other sources cannot be listed. */
+/* Only for directories, as other sources cannot be listed, with a layout that has build ids in its paths. */
 enum sl_code origin_build_id(const struct source *source, const struct object_id *id, struct sl_arena *arena,
                              struct sl_str *build_id)
 {

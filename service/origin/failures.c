@@ -130,8 +130,8 @@ static void record_recovery(struct failing *f)
     /* too soon after the last recovery: cached failures stay valid */
     if (!f->is_failing || since < (f->is_outage || !f->pause_ms ? (uint64_t)PROBE_MS : f->pause_ms))
         return;
-    bool is_again =
-        !f->is_outage && f->pause_ms && since < 2 * f->pause_ms; /* files have failed soon after a recovery */
+    /* files have failed again soon after a recovery */
+    bool is_again = !f->is_outage && f->pause_ms && since < 2 * f->pause_ms;
     f->pause_ms = !is_again ? (uint64_t)PROBE_MS : f->pause_ms < LONGEST_MS / 2 ? 2 * f->pause_ms : LONGEST_MS;
     f->is_failing = f->is_outage = false;
     f->recovered_ms = now;

@@ -140,7 +140,7 @@ static void call_greeting(struct redis *redis, const struct redis_call *call, co
         char why[128];
         snprintf(why, sizeof why, "Redis answered the command %s with %s", call->greeting, reply->str);
         redis_fail(redis, why);
-    } else if (!redis->link->calls.first) {
+    } else if (!redis->link->calls.first) { /* no answer is outstanding: this one was to PING */
         redis->last_error[0] = '\0';
         set_state(redis, REDIS_READY);
     }
@@ -404,8 +404,8 @@ static enum redis_result ready(struct redis *redis, uint64_t end_ms)
         enum fiber_wait woken = now >= end_ms ? FIBER_TIMED_OUT : fiber_wait_on(&redis->changed, end_ms - now);
         if (woken == FIBER_CANCELLED)
             return REDIS_CANCELLED;
-        if (redis->attempts != attempt ||
-            redis->state == REDIS_DOWN) /* failed; another fiber may have begun a next one */
+        /* the attempt has failed, and another fiber may have begun a next one */
+        if (redis->attempts != attempt || redis->state == REDIS_DOWN)
             return REDIS_UNREACHABLE;
         if (woken == FIBER_TIMED_OUT) {
             redis_drop(redis);

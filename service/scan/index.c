@@ -188,7 +188,7 @@ static enum sl_code write_index(void *arg, struct sl_error *error)
         return write_in_memory(w, error);
     snprintf(directory, sizeof directory, "%s", w->path);
     *strrchr(directory, '/') = '\0';
-    int fd = files_temp(directory, "new-", 0750, tmp, sizeof tmp);
+    int fd = files_temp(directory, "new-", 0750, tmp, sizeof tmp); /* makes the directory, with this mode, if need be */
     if (fd < 0)
         return sl_fail_errno(error, errno, "cannot create the index of scanned files");
     bool good = sl_write_all(fd, w->bytes) && files_publish(fd, tmp, w->path, FILES_CONTENTS);
