@@ -45,8 +45,7 @@ struct http_exchange {
     struct sl_str key_id; /* id of the access key that it sent; empty = none */
     /* why that key gives no access to this route, for the log; NULL = access is given, or no key is needed */
     const char *refused;
-    uint64_t
-        waited_ns; /* time spent waiting for memory and the thread pool, of all fibers that work for this request */
+    uint64_t waited_ns;  /* time that all fibers of the request have waited for memory and for the pool */
     bool key_has_scopes; /* the key has scopes: the request may use only those */
     char job_id[37];     /* id of the job that is answered, or empty; for the log */
     const struct http_route *route;
@@ -147,9 +146,8 @@ struct http_options {
     const char *const *trusted_proxies;
     size_t trusted_proxy_count;
     bool server_header;
-    bool reuseport; /* other processes may listen on the same addresses (socket(7), SO_REUSEPORT) */
-    bool
-        shares_listeners; /* other processes share the addresses and continue when this one drains and stops listening */
+    bool reuseport;                  /* other processes may listen on the same addresses (socket(7), SO_REUSEPORT) */
+    bool shares_listeners;           /* other processes continue to listen when this one, as it drains, stops */
     const char *peer_socket;         /* path of a Unix socket for other processes of the service; NULL = none */
     uint64_t file_max_age_s;         /* max-age of files for clients */
     const char *const *cors_origins; /* origins allowed by CORS; "*": any */

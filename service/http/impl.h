@@ -28,13 +28,12 @@ enum {
     BODY_WINDOW = 256 * 1024,     /* received, but not yet read by the handler */
     BODY_IN_MEMORY = 1024 * 1024, /* larger bodies go to an unlinked file */
     BODY_WHOLE = 64 * 1024,       /* bodies of up to this known length are received without a fiber, always in memory */
-    BODY_FREE = 16 * 1024,        /* smaller bodies cost no more than a head: they do not count as in flight */
+    BODY_FREE = 16 * 1024,        /* bodies up to this size cost no more than a head: they do not count as in flight */
     OUTPUT_MAX = 1024 * 1024,     /* unsent output in memory */
-    DISCARD_LIMIT =
-        64 * 1024, /* most bytes that are received only to drop them, of a body that no handler reads (on) */
-    PIPELINE_LIMIT = 16 * 1024, /* received while a request runs */
-    CHUNK_CREDIT = 16 * 1024,   /* framing of a chunked body that is allowed whatever its content is (check_framing) */
-    RESERVE_CLASS = 64,         /* connections accepted above max_connections, which may only send health checks */
+    DISCARD_LIMIT = 64 * 1024,    /* most bytes of a body that are received only to drop them */
+    PIPELINE_LIMIT = 16 * 1024,   /* received while a request runs */
+    CHUNK_CREDIT = 16 * 1024, /* framing of a chunked body that is allowed whatever its content is (check_framing) */
+    RESERVE_CLASS = 64,       /* connections accepted above max_connections, which may only send health checks */
     ADDRESS_MAX = 46,
     PLAIN_BUFFER = 16 * 1024,  /* a TLS record */
     MAX_ENCRYPTED = 64 * 1024, /* encrypted before it is written to the socket */

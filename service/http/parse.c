@@ -444,8 +444,8 @@ static void check_framing(struct request *r)
 {
     struct request_body *body = &r->body;
     uint64_t framing = body->raw_bytes - body->received;
-    framing =
-        framing > body->trailer_bytes ? framing - body->trailer_bytes : 0; /* trailers have a limit of their own */
+    /* trailers have a limit of their own */
+    framing = framing > body->trailer_bytes ? framing - body->trailer_bytes : 0;
     /* 16 bytes are enough for the size and line ends of a chunk; extensions may be as long as twice the contents */
     if (framing > 16 * body->chunks + 2 * body->received + CHUNK_CREDIT)
         refuse_body(r, 400, "request body has too many small chunks");

@@ -102,8 +102,8 @@ struct object_store_call {
     unsigned attempts;   /* 0 = three */
     uint64_t max_size;   /* maximum size of the object; 0 = limit of downloads */
     bool unwrap;         /* decompress the contents */
-    bool refuse_empty,
-        refuse_pages; /* fail if the object is empty, or a web page: servers that want a login send those */
+    bool refuse_empty;   /* fail if the object is empty */
+    bool refuse_pages;   /* fail if the response is a web page: servers that want a login send one */
     /* out */
     int status;         /* HTTP status of an error response; 0 = no error response */
     bool is_denied;     /* the object may be missing: S3 answers so if the credentials do not permit listing */

@@ -221,8 +221,8 @@ enum sl_code http_source_fetch(const struct remote_file *file, int fd, char *not
                                     .arg = note};
     struct http_source_base base;
     enum sl_code code;
-    if (!http_split(source->url,
-                    &base)) /* a URL without a host, like "data:,", which requests may name, finds nothing */
+    /* a URL without a host, like "data:,", which requests may name, finds nothing */
+    if (!http_split(source->url, &base))
         code = sl_fail(error, SL_NOT_FOUND, "%s", "");
     else if (!url.data || !label || !make_header(file, &arena, &request))
         code = sl_fail(error, SL_BUSY, "out of memory");

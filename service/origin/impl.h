@@ -20,11 +20,8 @@ enum unified_id { UNIFIED_NONE, UNIFIED_DEBUG_ID, UNIFIED_CODE_ID, UNIFIED_CODE_
 struct file_type_row {
     const char *word; /* in configurations and requests */
     enum sl_format format;
-    enum {
-        PART_ANY,
-        PART_CODE,
-        PART_DEBUG
-    } part; /* which files of the format: all, those without or with debug information */
+    /* which files of the format: all, those without debug information, or those with it */
+    enum { PART_ANY, PART_CODE, PART_DEBUG } part;
     enum layout_block native;
     const char *native_suffix;
     enum unified_id unified;

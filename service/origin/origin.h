@@ -98,8 +98,8 @@ enum { LAYOUT_MAX_PATHS = 12 }; /* per file type */
 struct indexed_file {
     struct sl_str path;    /* relative to the source's path */
     struct sl_str version; /* changes if the file is replaced */
-    uint64_t
-        size; /* size of the fetched file; 0 = unknown, or the file may lack the code or debug information that is wanted */
+    /* Size of the fetched file; 0 = unknown, or the file may lack the code or debug information that is wanted. */
+    uint64_t size;
 };
 struct remote_file;
 /* Errors that `find` of struct source_index returns instead of a number of files. */
@@ -180,11 +180,10 @@ struct remote_file {
     struct sl_str url;      /* Sentry: download URL, NUL-terminated; empty = fetch by id */
     struct sl_str checksum; /* sent to HTTP sources if not empty; for indexed files the version */
     uint64_t max_size;      /* 0 = max_download_size */
-    uint64_t
-        known_size; /* size of the fetched file; 0 = unknown, or the file may lack the code or debug information that is wanted */
-    bool pointer;      /* a `file.ptr`: only used if no other file of its directory exists */
-    bool may_be_empty; /* false for symbol files, which are never empty */
-    bool may_be_page;  /* may be HTML; true for files that may be any text */
+    uint64_t known_size;    /* indexed_file.size, for files of an index; 0 = unknown */
+    bool pointer;           /* a `file.ptr`: only used if no other file of its directory exists */
+    bool may_be_empty;      /* false for symbol files, which are never empty */
+    bool may_be_page;       /* may be HTML; true for files that may be any text */
     /* Values of X-Forwarded-For and Via towards servers of layout debuginfod: the clients on whose behalf it is fetched, and the
      * servers that have passed the request on. Empty: not sent. Not part of cache keys */
     struct sl_str forwarded_for, via;

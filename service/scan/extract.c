@@ -13,9 +13,8 @@ struct extracting {
     const struct package_member_options *options;
     struct package_member_result *result;
     struct sl_str path; /* of the wanted member */
-    int out,
-        prefetch;   /* descriptors of the output and of INPUT_SCRATCH; prefetch -1: nothing is prefetched (any more) */
-    bool is_wanted; /* the current member is the wanted one */
+    int out, prefetch;  /* descriptors of the output and of INPUT_SCRATCH; -1: nothing is prefetched (any more) */
+    bool is_wanted;     /* the current member is the wanted one */
     bool found;
     uint64_t written; /* of the current member */
     uint64_t prefetched_bytes;

@@ -35,8 +35,7 @@ extern struct scan scans[CONFIG_MAX_SCANS];
 extern const struct config *scan_config; /* the current one */
 extern atomic_bool scan_is_stopping;     /* any thread */
 
-struct scan *scan_of_source(
-    struct sl_str id); /* the scan whose source has this id, "scan:<n>"; NULL if there is none */
+struct scan *scan_of_source(struct sl_str id); /* the scan of the source with this id, "scan:<n>"; NULL: none */
 
 /* ---- index.c ---- */
 
