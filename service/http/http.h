@@ -95,7 +95,7 @@ struct http_route {
     const struct http_family *family; /* set by the server */
 };
 
-/* The routes of one API and their common properties. `service` is that of the server's options. */
+/* The routes of one API and their common properties. Its functions get http_options.service as `service`. */
 struct http_family {
     const struct http_route *routes; /* ends with a NULL method */
     /* Prefix of all its paths; valid during the call. NULL = none. Called at the start and by http_server_configure. */
@@ -193,7 +193,7 @@ struct sl_str http_query(const struct http_exchange *x, const char *key); /* dat
  * (status 4xx or 5xx) or the client is gone (SL_CANCELLED). */
 enum sl_code http_body(struct http_exchange *x, struct sl_bytes *body) SL_SUSPENDS;
 
-/* Like http_body, but returns the body as an unlinked file that outlives the exchange; the caller closes `*fd`. */
+/* Reads the whole decoded body into an unlinked file that outlives the exchange; the caller closes `*fd`. Errors are those of http_body. */
 enum sl_code http_body_take(struct http_exchange *x, int *fd) SL_SUSPENDS;
 
 /* Reads the next part of the decoded body, at most 256 KiB, valid until the next call; empty at the end. For handlers that process
@@ -217,7 +217,8 @@ bool http_is_proxied(const struct http_exchange *x);
 
 /* True after the client has reset the connection. */
 bool http_client_gone(const struct http_exchange *x);
-/* Like pool_run, for work that only this client needs: ends early with SL_CANCELLED when the client is gone. */
+/* Runs fn(arg) on the pool, for work that only this client needs. SL_CANCELLED if the client goes before it has ended: its result must not
+ * be used then. Other errors are those of pool_run. */
 enum sl_code http_pool_run(struct http_exchange *x, enum pool_job kind, void (*fn)(void *arg), void *arg,
                            struct sl_error *error) SL_SUSPENDS;
 

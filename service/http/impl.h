@@ -31,7 +31,7 @@ enum {
     BODY_FREE = 16 * 1024,        /* bodies up to this size cost no more than a head: they do not count as in flight */
     OUTPUT_MAX = 1024 * 1024,     /* unsent output in memory */
     DISCARD_LIMIT = 64 * 1024,    /* most bytes of a body that are received only to drop them */
-    PIPELINE_LIMIT = 16 * 1024,   /* received while a request runs */
+    PIPELINE_LIMIT = 16 * 1024,   /* most bytes of next requests that are received while one runs */
     CHUNK_CREDIT = 16 * 1024, /* framing of a chunked body that is allowed whatever its content is (check_framing) */
     RESERVE_CLASS = 64,       /* connections accepted above max_connections, which may only send health checks */
     ADDRESS_MAX = 46,
@@ -98,7 +98,7 @@ struct request_body {
     size_t trailer_line;            /* bytes of the current line of the trailers */
     uint8_t trailer_last;           /* its last byte */
     bool in_trailers, trailers_end; /* after the last chunk; after the empty line that ends the trailers */
-    int failed_status;              /* status of the response if reading fails: 400, 408, 413 */
+    int failed_status;              /* status of the response if reading has failed, such as 413; 0 = it has not */
     const char *failed_detail;
     bool discard;                        /* nobody reads it: bytes are counted and dropped */
     size_t here;                         /* bytes that were received with the head */
@@ -162,7 +162,8 @@ struct connection {
     bool operators;        /* may use operators' routes */
     bool loopback;         /* accepted by a loopback listener */
     struct head_scan scan;
-    size_t unsent, answer_size; /* progress of a write */
+    size_t unsent,
+        answer_size; /* bytes queued in libuv when last checked; bytes of the response in the running write */
     uint64_t write_started_ms, write_progress_ms;
     struct loop_waiter turn; /* queued to read more of a body */
     unsigned requests;

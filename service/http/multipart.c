@@ -18,7 +18,7 @@ struct multipart {
     size_t delimiter_size;
     enum multipart_state where;
     size_t matched; /* bytes at the end of the input so far that match the start of the delimiter */
-    size_t assumed; /* of these, line end bytes that are not content of this part */
+    size_t assumed; /* how many of the `matched` bytes are a line end before the part, not content of it */
     size_t parts;
     char tail[2]; /* after a delimiter: CRLF, "--", or blanks before the CRLF */
     size_t tail_size;

@@ -48,7 +48,7 @@ bool http_client_gone(const struct http_exchange *x)
 enum sl_code http_pool_run(struct http_exchange *x, enum pool_job kind, void (*fn)(void *arg), void *arg,
                            struct sl_error *error)
 {
-    fiber_set_cancel(&x->group.cancelled); /* set when the client is gone: ends a wait for the pool */
+    fiber_set_cancel(&x->group.cancelled); /* raised when the client is gone: ends the job early */
     enum sl_code code = pool_run(kind, fn, arg, error);
     fiber_set_cancel(NULL);
     return code;

@@ -141,7 +141,7 @@ struct object_contents {
     const char *if_version;
 };
 
-/* `call` may be NULL in all of these. */
+/* `call` may be NULL in all functions that follow. */
 
 /* Downloads the object to the file `fd`, which must be empty. */
 enum sl_code object_get(const struct object_store *store, struct sl_str name, int fd, struct object_store_call *call,

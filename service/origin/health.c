@@ -17,7 +17,7 @@ struct source_health_record {
     struct origin_health seen;
     uint32_t minutes[MINUTES][ORIGIN_OUTCOMES]; /* a ring; the current minute is `minute_now` */
     bool logged_failing;
-    bool is_without_directory; /* at the last check */
+    bool is_without_directory; /* the last check has not found the directory of the source */
     uint64_t next_line_ms;
     const char *id;
 };
