@@ -208,7 +208,7 @@ static size_t receive_head(struct connection *c, struct sl_bytes data)
     if (c->state == STATE_IDLE) {
         connection_state(c, STATE_HEAD);
         c->scan = (struct head_scan){0};
-        if (c->requests > 0) /* that of the first request runs since the connection was accepted */
+        if (c->requests > 0) /* the timeout of the first head runs since the connection was accepted */
             server_timer(c, TIMEOUT_HEADER);
     }
     size_t size = 0;

@@ -104,7 +104,7 @@ static int on_message_complete(llhttp_t *parser)
     return HPE_PAUSED; /* what follows is a next request, for a parser of its own */
 }
 
-/* Sets the callbacks of llhttp; once for the process. */
+/* Sets the callbacks of llhttp, which all parsers of the process share. */
 void parse_init(void)
 {
     llhttp_settings_init(&settings);

@@ -33,8 +33,8 @@ struct artifact_query { /* lists are sorted, without duplicates; empty texts = a
     size_t debug_id_count;
 };
 
-/* Lists the artifacts that the source has for the query. Makes no request if the query has neither a debug id nor a
- * release with stems. Responses are cached for sentry_index_ttl_ns of the options. Results lie in the arena and refer to `source`.
+/* Lists the artifacts that the source has for the query. Makes no request if the query has neither a debug id nor a release with names of
+ * files (stems). Responses are cached for sentry_index_ttl_ns of the options. Results lie in the arena and refer to `source`.
  * SL_DOWNLOAD_ERROR if the response is not a list; invalid elements are skipped. */
 enum sl_code origin_artifacts(const struct source *source, const struct artifact_query *query, struct sl_arena *arena,
                               struct artifact **items, size_t *count, struct sl_error *error) SL_SUSPENDS;

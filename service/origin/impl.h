@@ -25,7 +25,7 @@ struct file_type_row {
     enum layout_block native;
     const char *native_suffix;
     enum unified_id unified;
-    const char *suffix; /* in the unified layout; for ELF in debuginfod's too */
+    const char *suffix; /* last component of paths in the unified layout, and of ELF files in debuginfod's */
     const char *store_key,
         *store_name;     /* symbol stores: prefix of the id, and name in place of the code file's; may be NULL */
     const char *mozilla; /* suffix on Mozilla's servers; NULL: not stored there */

@@ -27,7 +27,7 @@ struct redis {
     const char *channel; /* for redis_listen */
     void (*heard)(void *arg, struct sl_str message);
     void *heard_arg;
-    char last_error[160]; /* the last one logged; empty after a success */
+    char last_error[160]; /* why the last attempt failed, as it was logged; empty after a success */
 };
 
 /* A command in flight; the fiber that sent it and the connection each hold a reference. The commands sent after connecting (AUTH, SELECT,

@@ -1,4 +1,4 @@
-/* The index of a scan: its file, and look-ups by id. */
+/* The index of a scanned directory: its file, and look-ups by id and by name. */
 #include "scan/impl.h"
 
 #include <errno.h>
@@ -363,7 +363,7 @@ struct companion_search {
  * guard. */
 static void find_beside(void *arg)
 {
-    enum { MAX_LOOKED_AT = 10000 }; /* packages with a file of this name */
+    enum { MAX_LOOKED_AT = 10000 }; /* bounds the search when very many packages have a file of this name */
     struct companion_search *s = arg;
     struct sl_str directory, name;
     struct sl_index_object object;
