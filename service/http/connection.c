@@ -568,7 +568,7 @@ void connection_read(struct connection *c, bool on)
         c->request->body.started_ms += loop_now_ms() - c->paused_ms;
     else
         c->paused_ms = loop_now_ms();
-    if (c->timeout != TIMEOUT_WRITE && c->timeout != TIMEOUT_DISCARD)
+    if (c->timeout != TIMEOUT_WRITE && c->timeout != TIMEOUT_DISCARD) /* these are not about the body's speed */
         server_timer(c, on ? body_timeout(c->request) : TIMEOUT_NONE);
 }
 

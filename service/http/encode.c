@@ -165,7 +165,7 @@ void encode_body(struct request *r)
         job.out.failed = true;
     if (x->content)
         shared_blob_unpin(x->content);
-    if (job.out.failed || job.out.size >= size) { /* compression saves nothing */
+    if (job.out.failed || job.out.size >= size) { /* out of memory, or nothing is saved */
         sl_buf_free(&job.out);
         return;
     }

@@ -42,7 +42,8 @@ static struct sl_str until(struct sl_str text, char stop, bool last, struct sl_s
     return (struct sl_str){text.data, size};
 }
 
-/* Parses "user:password@" before the host, if it is there, and sets `*host` to what follows. False if user or password are too long. */
+/* Parses "user:password@" before the host, if it is there, and sets `*host` to what follows. False if user or password are too long or
+ * contain a NUL. */
 static bool parse_user(struct sl_str authority, struct redis_options *o, struct sl_str *host)
 {
     struct sl_str rest, password, user = until(authority, '@', true, &rest);

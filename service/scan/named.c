@@ -143,8 +143,8 @@ static bool set_ids(const struct module_candidate *best, struct sl_arena *arena,
     return best->id.type != SL_INDEX_CODE_ID || id->code_id.data;
 }
 
-/* Sets the answers of all queries. Nothing counts as found if the time was over, because a better file might be in the part that was not
- * read. False when out of memory. */
+/* Sets the results of all queries. Nothing counts as found if the time limit ended the search, because a better file might be in the part
+ * that was not searched. False when out of memory. */
 static bool set_results(struct module_search *s, size_t count, struct sl_arena *arena)
 {
     for (size_t i = 0; i < count; i++) {
