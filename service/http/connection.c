@@ -345,14 +345,14 @@ static void fail_body(struct connection *c, int status, const char *detail, cons
 static void on_data(struct connection *c, struct sl_bytes data)
 {
     switch (c->state) {
-    case STATE_LINGER:
+    case STATE_LINGER: /* the client still sends: drops it, and waits on until linger_end_ms */
         if (loop_now_ms() >= c->linger_end_ms)
             connection_abort(c, false);
         else
             server_timer(c, TIMEOUT_LINGER);
         return;
     case STATE_BODY:
-        if (c->timeout == body_timeout(c->request))
+        if (c->timeout == body_timeout(c->request)) /* begins anew with each byte */
             server_timer(c, c->timeout);
         if (too_slow(c))
             fail_body(c, 408, "request body too slow", "slow");

@@ -241,7 +241,7 @@ static enum sl_code from_web_identity(struct keys_request *a)
     struct fetch_request request = {.url = sts_url(a),
                                     .method = "POST",
                                     .body = {sl_buf_view(&form)},
-                                    .trusted = true,
+                                    .trusted = true, /* AWS_ENDPOINT_URL_STS may have a reserved address */
                                     .headers = &type,
                                     .header_count = 1,
                                     .refused = sts_refused};

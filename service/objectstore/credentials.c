@@ -59,7 +59,7 @@ struct cached_credentials {
 static struct cached_credentials find_slot(const struct object_store *store)
 {
     struct ttl_cache *cache = !store->is_source ? &own_stores : is_s3(store) ? &source_keys : &source_tokens;
-    if (is_s3(store))
+    if (is_s3(store)) /* the machine's keys depend on their provider and, for STS, on the region, not on the bucket */
         return (struct cached_credentials){
             cache, {sl_str(aws_credentials_words[store->config->credentials]), s3_region(store->config)}};
     return (struct cached_credentials){cache, {store->account.private_key, store->account.client_email}};
