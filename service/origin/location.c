@@ -77,7 +77,8 @@ enum sl_code origin_companion(const struct remote_file *file, const char *suffix
     struct indexed_file found = {.size = 0};
     *companion = *file;
     if (file->source->type == SOURCE_SENTRY || origin_has_index(file->source) || file->pointer)
-        return sl_fail(error, SL_NOT_FOUND, "%s", ""); /* Sentry has no file names; a symstore index lists all files */
+        return sl_fail(error, SL_NOT_FOUND, "%s",
+                       ""); /* Sentry: no file names; a symstore index lists all files itself */
     if (index && index->find_companion) {
         size_t count = index->find_companion(index, file, suffix, arena, &found);
         if (!count)

@@ -109,7 +109,7 @@ static enum sl_code extract_member(struct conversion *conversion, const struct c
     bool prefetches = scratch && e.options->prefetch_bytes && !sl_package_is_seekable(file);
     if (prefetches)
         e.prefetch = scratch->fd;
-    /* Starts at the member, which works if the package is seekable, or at the first byte to pass the members to prefetch. */
+    /* Visits the members from the wanted one on or, to prefetch those in front of it, all. */
     enum sl_code code = sl_package_walk(file, prefetches ? 0 : e.options->offset, &visitor, &limits, error);
     if (code == SL_OK)
         code = e.code;
