@@ -8,6 +8,7 @@ static inline bool http_is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
+/* Removes spaces and tabs around the text. */
 static inline struct sl_str http_trim(struct sl_str text)
 {
     while (text.size && http_is_blank(text.data[0]))

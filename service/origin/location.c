@@ -76,9 +76,9 @@ enum sl_code origin_companion(const struct remote_file *file, const char *suffix
     const struct source_index *index = file->source->index;
     struct indexed_file found = {.size = 0};
     *companion = *file;
+    /* Sentry has no file names; a symstore index lists all files of its source itself */
     if (file->source->type == SOURCE_SENTRY || origin_has_index(file->source) || file->pointer)
-        return sl_fail(error, SL_NOT_FOUND, "%s",
-                       ""); /* Sentry: no file names; a symstore index lists all files itself */
+        return sl_fail(error, SL_NOT_FOUND, "%s", "");
     if (index && index->find_companion) {
         size_t count = index->find_companion(index, file, suffix, arena, &found);
         if (!count)
