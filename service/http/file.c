@@ -146,6 +146,7 @@ static enum http_byte_range parse_range(struct sl_str text, uint64_t size, struc
 static void set_content_range(struct http_exchange *x, const char *text)
 {
     char *copy = sl_arena_strndup(&x->arena, text, strlen(text));
+    x->header_lost |= !copy;
     if (copy)
         http_set_header(x, "Content-Range", sl_str(copy));
 }
@@ -156,8 +157,11 @@ struct file_part file_evaluate_conditions(struct http_exchange *x)
     struct file_part part = {0, size};
     struct sl_str tag = {NULL, 0}, range = http_header(x, "range");
     header_is_set(x, "ETag", &tag);
-    if (x->file_modified_s > 0)
-        http_set_header(x, "Last-Modified", format_date(&x->arena, x->file_modified_s));
+    if (x->file_modified_s > 0) {
+        struct sl_str date = format_date(&x->arena, x->file_modified_s);
+        x->header_lost |= !date.data;
+        http_set_header(x, "Last-Modified", date);
+    }
     if (x->status != 200) /* conditions and ranges apply to successful responses only (RFC 9110, 13.2.1) */
         return part;
     if (not_modified(x, tag)) {

@@ -200,6 +200,7 @@ void http_reply_file(struct http_exchange *x, const char *content_type, struct s
     http_set_header(x, "Accept-Ranges", SL_STR("bytes"));
     if (etag) {
         char *copy = sl_arena_strndup(&x->arena, etag, strlen(etag));
+        x->header_lost |= !copy;
         http_set_header(x, "ETag", sl_str(copy ? copy : ""));
     }
     http_set_header(x, "Cache-Control", cache_control(x));
