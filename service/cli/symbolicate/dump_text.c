@@ -13,14 +13,14 @@ struct dump_texts {
     struct sl_buf *out;
 };
 
-/* A frame of the answer with its addresses. */
+/* A frame of the answer with its addresses and module. */
 struct text_frame {
     const struct answer_frame *frame;
     size_t thread;
-    uint64_t at; /* the address that offsets are computed from: text_address */
-    uint64_t instruction;
-    struct sl_str name, module;
-    uint64_t module_address;
+    uint64_t at;                /* the frame's address as it is printed (text_address) */
+    uint64_t instruction;       /* the current instruction; of callers, their call */
+    struct sl_str name, module; /* function; file name of the module. Empty: unknown */
+    uint64_t module_address;    /* 0: outside of all modules */
     bool is_inline;
 };
 
@@ -33,7 +33,7 @@ static uint64_t text_address(const struct dump_texts *t, size_t thread, const st
                                                            : frame_instruction(t->walked, thread, frame);
 }
 
-/* Collects what is printed of a frame. */
+/* Collects what is printed of a frame. An inlined call has no return address of its own: it has the address of the answer. */
 static struct text_frame text_frame(const struct dump_texts *t, size_t thread, size_t index)
 {
     const struct answer_thread *trace = &t->answer->threads[thread];
@@ -59,7 +59,7 @@ static bool has_line(const struct text_frame *f)
     return f->frame->abs_path.size && f->frame->line.value && f->frame->line_start.set;
 }
 
-/* Returns the offset from the line's first address, else the function's, else the module's, else from 0. */
+/* Returns the offset of the frame's address from the first known of these: the start of its source line, function, module; or from 0. */
 static uint64_t text_offset(const struct text_frame *f)
 {
     if (has_line(f))
@@ -69,19 +69,21 @@ static uint64_t text_offset(const struct text_frame *f)
     return f->at - f->module_address;
 }
 
-static void breakpad_id(const struct sl_crash_module *module, char text[SL_DEBUG_ID_TEXT])
+/* Formats the module's debug id as Breakpad does, without hyphens; an empty text if it has none. */
+static void format_module_id(const struct sl_crash_module *module, char text[SL_DEBUG_ID_TEXT])
 {
     *text = '\0';
     if (module->has_debug_id)
         sl_debug_id_format_breakpad(&module->debug_id, text);
 }
 
+/* True if the module is the executable. */
 static bool is_main(const struct sl_minidump *dump, const struct sl_crash_module *module)
 {
     return module == dump->main_module;
 }
 
-/* Returns "version|vendor|renderer" of the GPU, from the annotations of microdumps; empty if unknown. */
+/* Returns "version|vendor|renderer" of the GPU. Only microdumps tell it, in an annotation; empty if unknown. */
 static struct sl_str get_graphics(const struct sl_minidump *dump)
 {
     for (size_t i = 0; i < dump->annotation_count && dump->is_microdump; i++)
@@ -90,7 +92,7 @@ static struct sl_str get_graphics(const struct sl_minidump *dump)
     return SL_STR("");
 }
 
-/* Removes the text up to the next `|` from `rest`, with the `|`, and returns it. */
+/* Returns the text up to the next `|`, or all if there is none, and removes it and the `|` from `rest`. */
 static struct sl_str cut_part(struct sl_str *rest)
 {
     const char *bar = rest->size ? memchr(rest->data, '|', rest->size) : NULL;
@@ -107,7 +109,7 @@ static bool has_char(struct sl_str text, char c)
     return text.size && memchr(text.data, c, text.size);
 }
 
-/* Appends a field without `|` and line ends, which separate fields. */
+/* Appends a field and the separator `end`. Drops `|` and line ends from the text, as these separate fields and records. */
 static void field(struct sl_buf *out, struct sl_str text, char end)
 {
     if (!has_char(text, '|') && !has_char(text, '\n') && !has_char(text, '\r'))
@@ -119,7 +121,7 @@ static void field(struct sl_buf *out, struct sl_str text, char end)
     sl_buf_u8(out, (uint8_t)end);
 }
 
-/* Prints the lines OS, CPU, GPU and Crash. */
+/* Prints the lines OS, CPU, GPU and Crash. `crashed` is the index of the crashed thread; negative: none. */
 static void machine_head(const struct dump_texts *t, int64_t crashed)
 {
     const struct sl_minidump *dump = &t->walked->dump;
@@ -151,7 +153,7 @@ static void machine_head(const struct dump_texts *t, int64_t crashed)
 static void machine_module(const struct dump_texts *t, const struct sl_crash_module *module)
 {
     char id[SL_DEBUG_ID_TEXT];
-    breakpad_id(module, id);
+    format_module_id(module, id);
     sl_buf_cstr(t->out, "Module|");
     field(t->out, path_file_name(module->code_file), '|');
     field(t->out, module->version, '|');
@@ -173,7 +175,7 @@ static void put_machine_module(const struct dump_texts *t, const struct text_fra
     sl_buf_free(&unloaded);
 }
 
-/* Prints a line for each frame of a thread. A name is printed only with a module, as Breakpad does. */
+/* Prints a line for each frame of a thread. A frame outside of all modules gets no function name, as in Breakpad. */
 static void machine_thread(const struct dump_texts *t, size_t thread, size_t number)
 {
     for (size_t i = 0; i < t->answer->threads[thread].frame_count; i++) {
@@ -192,12 +194,14 @@ static void machine_thread(const struct dump_texts *t, size_t thread, size_t num
     }
 }
 
+/* True if the options select the thread. */
 static bool is_selected(const struct answer_style *style, size_t thread)
 {
     return style->thread == ALL_THREADS || (size_t)style->thread == thread;
 }
 
-/* Prints the selected threads, the crashed one first. The thread that wrote the dump is left out and has no number. */
+/* Prints the selected threads with `put`, the crashed one first (negative: none). The thread that wrote the dump is left out, and the
+ * threads after it are numbered as if it did not exist, as Breakpad does. */
 static void put_threads(const struct dump_texts *t, int64_t crashed,
                         void (*put)(const struct dump_texts *t, size_t thread, size_t number))
 {
@@ -229,7 +233,8 @@ bool answer_print_machine(const struct symbolicated_answer *answer, const struct
 
 /* ---- stackwalk ---- */
 
-/* Prints the parts of the graphics card's description, one a line, below each other; UNKNOWN if there is none. */
+/* Prints the parts of the GPU's description "version|vendor|renderer", one a line, below each other; UNKNOWN if it is empty. The caller has
+ * printed the label before the first line. */
 static void put_graphics(struct sl_str graphics, struct sl_buf *out)
 {
     if (!graphics.size)
@@ -272,13 +277,14 @@ static void put_head(const struct dump_texts *t)
         sl_buf_cstr(out, "Process uptime: not available\n");
 }
 
-/* Appends the registers in lines of at most 80 columns after a leading blank. */
+/* Appends the registers in lines of at most 80 columns after a leading blank. An inlined call has none of its own: an empty line. Registers
+ * whose value is only assumed are left out. */
 static void put_registers(const struct dump_texts *t, const struct text_frame *f)
 {
     const struct sl_registers *registers = frame_registers(t->walked, f->thread, f->frame);
     enum sl_cpu_family family = thread_family(t->walked, f->thread);
     int digits = sl_cpu_pointer_size(family) == 8 ? 16 : 8;
-    size_t width = 0, each = 11 + (size_t)digits;
+    size_t width = 0, each = 11 + (size_t)digits; /* 11: the blank, 5 columns of the name, " = 0x" */
     sl_buf_u8(t->out, ' ');
     for (const struct shown_register *r = shown_registers(family); registers && !f->is_inline && r->name; r++) {
         if (!((registers->valid & ~registers->assumed) >> r->number & 1))
@@ -293,7 +299,7 @@ static void put_registers(const struct dump_texts *t, const struct text_frame *f
     sl_buf_u8(t->out, '\n');
 }
 
-/* Returns Breakpad's words for how the frame was found. */
+/* Returns Breakpad's words for how the stack walk found the frame. */
 static const char *found_by(const struct text_frame *f)
 {
     static const struct {
@@ -315,7 +321,7 @@ static const char *found_by(const struct text_frame *f)
     return "unknown";
 }
 
-/* Prints the unloaded modules that held the frame's address, after a space; nothing if there are none. */
+/* Prints the unloaded modules that once held the frame's address, after a space; nothing if there are none. */
 static void put_unloaded(const struct dump_texts *t, const struct text_frame *f)
 {
     struct sl_buf unloaded = {0};
@@ -326,8 +332,8 @@ static void put_unloaded(const struct dump_texts *t, const struct text_frame *f)
     sl_buf_free(&unloaded);
 }
 
-/* Prints a frame's first line: its module, function, and file and line. A module without a line shows the offset instead, and a frame
- * outside of all modules its address. */
+/* Prints a frame's first line: its module, function, and file and line. Without a line it shows the offset from the function or module
+ * instead; outside of all modules, the address. */
 static void put_frame_title(const struct dump_texts *t, const struct text_frame *f, size_t number)
 {
     struct sl_buf *out = t->out;
@@ -363,7 +369,8 @@ static bool stack_pointer(const struct dump_texts *t, size_t thread, const struc
     return true;
 }
 
-/* Appends the stack memory from the frame's stack pointer to its caller's. */
+/* Appends the stack memory from the frame's stack pointer to that of its caller. Inlined calls are skipped: they share the stack frame of
+ * the function they are inlined in. */
 static void put_frame_stack(const struct dump_texts *t, size_t thread, size_t index)
 {
     const struct answer_thread *trace = &t->answer->threads[thread];
@@ -376,7 +383,7 @@ static void put_frame_stack(const struct dump_texts *t, size_t thread, size_t in
         stack_put_contents(t->walked, thread, begin, end, t->out);
 }
 
-/* Prints each word of the thread's stack memory. */
+/* Prints each word of the thread's stack memory, and the stack pointer of its innermost frame if it is known. */
 static void put_stack_words(const struct dump_texts *t, size_t thread)
 {
     const struct answer_thread *trace = &t->answer->threads[thread];
@@ -385,8 +392,8 @@ static void put_stack_words(const struct dump_texts *t, size_t thread)
     stack_put_pointers(t->walked, thread, known, pointer, t->out);
 }
 
-/* Prints a thread: its title, and each frame with registers and how it was found. Repeated frames are folded into one line
- * (answer_fold_cycle). With stack_pointers, prints the words of its stack instead. */
+/* Prints a thread: its title, and each frame with its registers and how it was found (neither with --brief). answer_fold_cycle() replaces
+ * repeated frames by one line. With --stack-pointers, prints the words of the thread's stack instead of frames. */
 static void put_stack(const struct dump_texts *t, size_t thread, size_t number)
 {
     const struct answer_thread *trace = &t->answer->threads[thread];
@@ -414,13 +421,13 @@ static void put_stack(const struct dump_texts *t, size_t thread, size_t number)
     }
 }
 
-/* Prints a loaded module, with a warning if its symbols were needed and are missing. */
+/* Prints a loaded module, with a warning if a frame needed its symbols and they are missing. `next`: see dump_find_module_answer(). */
 static void put_loaded(const struct dump_texts *t, const struct sl_crash_module *module, size_t *next)
 {
     const struct answer_module *known = dump_find_module_answer(t->answer, module, next);
     char id[SL_DEBUG_ID_TEXT];
     struct sl_str status = known ? known->debug_status : SL_STR("unused");
-    breakpad_id(module, id);
+    format_module_id(module, id);
     sl_buf_printf(t->out, "0x%08llx - 0x%08llx  ", (unsigned long long)module->address,
                   (unsigned long long)(module->address + module->size - 1));
     output_put_safe(t->out, path_file_name(module->code_file));
@@ -436,7 +443,8 @@ static void put_loaded(const struct dump_texts *t, const struct sl_crash_module 
     sl_buf_u8(t->out, '\n');
 }
 
-/* Prints the answer as minidump_stackwalk does: facts, stacks, modules (answer_print); brief: only the stacks. False when out of memory. */
+/* Prints the answer as minidump_stackwalk does (answer_print): system and crash, stacks, modules; with --brief only the stacks. False when
+ * out of memory. */
 bool answer_print_stackwalk(const struct symbolicated_answer *answer, const struct answer_style *style,
                             struct sl_buf *out)
 {

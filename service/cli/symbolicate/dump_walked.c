@@ -1,4 +1,5 @@
-/* Data of a minidump that answers lack: registers of callers, stack words, and the names that other tools use. */
+/* Data of a minidump that the service's answers lack: registers of callers, words of stack memory, and the names that Breakpad's tools use
+ * for systems and processors. */
 #include "cli/symbolicate/dump_print.h"
 
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 
 /* ---- the result of the walk ---- */
 
-/* Returns the size of a call instruction, which precedes a return address. */
+/* Returns how many bytes before a return address the call is looked up: the usual size of a call instruction; 0 for an unknown family. */
 static unsigned call_size(enum sl_cpu_family family)
 {
     struct sl_walk_numbers numbers;
@@ -29,6 +30,7 @@ bool walked_dump_copy(void *arg, const struct sl_minidump *dump)
     if (!w->resume || !w->instruction || !w->registers || !w->counts)
         return false;
     w->thread_count = count;
+    /* the arrays are zeroed: a thread that was not walked keeps NULL and a count of 0 */
     for (size_t i = 0; i < count; i++) {
         const struct sl_crash_thread *thread = &dump->crash.threads[i];
         size_t size = thread->frame_count * sizeof(struct sl_registers);
@@ -62,6 +64,7 @@ enum sl_code walked_dump_read(struct walked_dump *w, struct sl_bytes bytes, stru
                                    : sl_minidump_read(bytes, &w->arena, &w->dump, error);
     if (code == SL_OK && w->is_core)
         w->dump = core.dump;
+    /* 32-bit programs on 64-bit Windows: use the registers of the 32-bit code */
     if (code == SL_OK && !sl_minidump_enter_wow64(&w->dump, &w->arena))
         code = sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK && w->wants_facts)
@@ -88,7 +91,8 @@ const struct sl_registers *frame_registers(const struct walked_dump *w, size_t t
     return known ? &w->registers[thread][index] : NULL;
 }
 
-/* False for frames walked by the client ("prewalked"), which replace the ones walked here. */
+/* True if the stack walk in this process found the frame. A dump can hold a stack that its writer walked: its frames ("prewalked") replace
+ * those found here. */
 static bool is_walked_here(const struct walked_dump *w, size_t thread, const struct answer_frame *frame)
 {
     return thread < w->thread_count && (size_t)frame->index.value < w->counts[thread] &&
@@ -197,7 +201,7 @@ bool dump_uptime(const struct sl_minidump *dump, uint64_t *seconds)
     return dump->has_create_time && dump->crash.has_timestamp && now >= begin;
 }
 
-/* True if the answer's module sorts before the dump's: both lists are sorted by address and size. */
+/* True if the answer's module sorts before the dump's: the modules of both are sorted by address, then size. */
 static bool is_before(const struct answer_module *known, const struct sl_crash_module *module)
 {
     return known->address.value != module->address ? known->address.value < module->address
@@ -245,7 +249,7 @@ static int stack_by_value(const void *a, const void *b)
     return x->value < y->value ? -1 : x->value > y->value;
 }
 
-/* Collects the stack words that point into modules, sorted and without duplicates. */
+/* Fills `names` with the words of all stacks that point into modules, sorted and without duplicates. False when out of memory. */
 static bool collect_words(struct walked_dump *w)
 {
     struct sl_arena_array array = {.arena = &w->arena, .item = sizeof *w->names};
@@ -272,7 +276,7 @@ static bool collect_words(struct walked_dump *w)
     return true;
 }
 
-/* Returns the function that a word of the stack points into; NULL if there is none with a name. */
+/* Returns the entry for a word of the stack; NULL if it points into no function whose name is known. */
 static const struct stack_name *find_stack_name(const struct walked_dump *w, uint64_t word)
 {
     const struct stack_name wanted = {.value = word};
@@ -285,11 +289,11 @@ static const struct stack_name *find_stack_name(const struct walked_dump *w, uin
 
 struct stack_word_names {
     struct walked_dump *walked;
-    struct sl_str *modules; /* of the dump's answer, as raw JSON */
+    struct sl_str *modules; /* each element of `modules` of the dump's answer, as raw JSON */
     size_t module_count;
 };
 
-/* Reads the modules of the dump's answer, which the requests for names repeat. */
+/* Reads the modules of the dump's answer, which each request for names sends again. False when out of memory. */
 static bool list_modules(struct stack_word_names *words, struct sl_str answer)
 {
     static const struct sl_field fields[] = {
@@ -298,34 +302,37 @@ static bool list_modules(struct stack_word_names *words, struct sl_str answer)
     return sl_json_read_object(&j, fields, words);
 }
 
+/* Writes a module of the request (names_wanted.put_module). */
 static void stack_put_module(void *arg, size_t index, struct sl_json_writer *w)
 {
     sl_json_put_raw(w, ((const struct stack_word_names *)arg)->modules[index]);
 }
 
+/* Returns the stack word to look up, an absolute address (names_wanted.address). */
 static void stack_address(void *arg, size_t index, uint32_t *module, uint64_t *address)
 {
     *module = NAMES_ABSOLUTE;
     *address = ((const struct stack_word_names *)arg)->walked->names[index].value;
 }
 
-static struct sl_str stack_text(struct sl_arena *arena, struct sl_str text)
+/* Copies a text to the arena; empty when out of memory. */
+static struct sl_str copy_text(struct sl_arena *arena, struct sl_str text)
 {
     const char *copy = text.size ? sl_arena_strndup(arena, text.data, text.size) : NULL;
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
-/* Stores the name of a stack word: that of the outermost call of the inline chain, as a return address belongs to the physical function.
- * False when out of memory. */
+/* Stores the function that a stack word points into (names_wanted.take): of a chain of inlined calls the outermost, the function that was
+ * compiled as such. False when out of memory. */
 static bool store_name(void *arg, size_t index, const struct answer_frame *calls, size_t count)
 {
     struct walked_dump *w = ((struct stack_word_names *)arg)->walked;
     const struct answer_frame *outermost = &calls[count - 1];
     struct stack_name *name = &w->names[index];
     bool has_line = outermost->line.value && outermost->line_start.set && outermost->abs_path.size;
-    name->function = stack_text(&w->arena, outermost->function.size ? outermost->function : outermost->symbol);
+    name->function = copy_text(&w->arena, outermost->function.size ? outermost->function : outermost->symbol);
     if (has_line) {
-        name->file = stack_text(&w->arena, path_file_name(outermost->abs_path));
+        name->file = copy_text(&w->arena, path_file_name(outermost->abs_path));
         name->line = outermost->line.value;
         name->line_start = outermost->line_start.value;
     }
@@ -351,12 +358,13 @@ enum sl_code stack_words_symbolicate(struct walked_dump *w, struct sl_str answer
 
 /* ---- text ---- */
 
+/* Appends the value in hex, padded to the width of a word. */
 static void put_hex(unsigned word_size, struct sl_buf *out, uint64_t value)
 {
     sl_buf_printf(out, "%0*llx", 2 * (int)word_size, (unsigned long long)value);
 }
 
-/* Appends a word and the function that it points into. */
+/* Appends the line of a stack word: its address, its value and the function that it points into (NULL: none). */
 static void put_word(unsigned word_size, struct sl_buf *out, const char *indent, uint64_t address, uint64_t word,
                      const struct stack_name *name)
 {
@@ -375,7 +383,7 @@ static void put_word(unsigned word_size, struct sl_buf *out, const char *indent,
     sl_buf_u8(out, '\n');
 }
 
-/* Appends a hex dump line of 16 bytes, padded with blanks past the end. */
+/* Appends a hex dump line of up to 16 bytes: the address, the bytes, and these as ASCII. Blanks stand for missing bytes. */
 static void put_row(unsigned word_size, struct sl_buf *out, struct sl_bytes bytes, uint64_t address)
 {
     enum { ROW = 16 };

@@ -6,7 +6,7 @@
 
 /* ---- frames ---- */
 
-struct event_frame { /* members as raw JSON */
+struct event_frame { /* members of the frame as raw JSON; data NULL: missing, or of another type than requests need */
     struct sl_str abs_path, lineno, colno, platform, function, filename, module, pre_context, context_line,
         post_context;
     struct sl_str in_app, signature, instruction_addr, addr_mode, function_id, package, symbol;
@@ -17,7 +17,7 @@ struct event_frames { /* of one stack, in the event's order: outermost first */
     size_t count;
 };
 
-/* Reads a line or column. Rejects negative numbers, which JVM clients write for native methods. */
+/* Reads a line or column as raw JSON. False: no integer from 0 to UINT32_MAX; JVM clients write negative lines for native methods. */
 static bool read_position(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str number;
@@ -35,7 +35,7 @@ static bool read_position(struct sl_fields *s, const struct sl_json_path *at, vo
         SL_FIELD_AS_IS(STRING, false, event_frame, context_line, "context_line"),                                      \
         SL_FIELD_AS_IS(ARRAY, false, event_frame, post_context, "post_context")
 
-/* The members of request frames, in output order. */
+/* The members that a frame of each kind of request has, in output order; those with `true` are required. */
 static const struct sl_field js_frame[] = {
     SL_FIELD_AS_IS(STRING, true, event_frame, abs_path, "abs_path"),
     SL_FIELD_BY(true, event_frame, lineno, "lineno", read_position),
@@ -81,7 +81,7 @@ static const struct sl_field *const frame_fields[] = {
 
 struct event_trace {
     struct sl_str type, module; /* of an exception, raw JSON; data NULL: none */
-    struct sl_str stack, raw;   /* raw JSON; data NULL: none. `raw` is preferred */
+    struct sl_str stack, raw; /* `stacktrace`, and as the client sent it `raw_stacktrace`: raw JSON; data NULL: none */
 };
 
 struct event_traces {
@@ -109,7 +109,8 @@ static const struct sl_field exceptions_fields[] = {
     SL_FIELDS_END,
 };
 static const struct sl_field threads_fields[] = {
-    SL_FIELD_ITEMS(event_traces, items, count, "values", &exception_fields[2]),
+    SL_FIELD_ITEMS(event_traces, items, count, "values",
+                   &exception_fields[2]), /* only the stacks: no type, no module */
     SL_FIELDS_END,
 };
 static const struct sl_field images_fields[] = {
@@ -127,7 +128,7 @@ static const struct sl_field event_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Reads the event; says in `error` where its JSON is invalid. */
+/* Reads the event. False with the reason in `error`: no object, invalid JSON (with its place), or out of memory. */
 static bool read_event(struct sentry_event_reading *e, struct sl_str text, struct sl_error *error)
 {
     struct sl_json j = sl_json(text, e->arena, false);
@@ -144,7 +145,8 @@ static bool read_event(struct sentry_event_reading *e, struct sl_str text, struc
 
 /* ---- the request ---- */
 
-/* Reads the elements of `frames` of a stack; none if the stack is missing. False when out of memory. */
+/* Reads the elements of `frames` of a stack; none if the stack is missing. Prefers the raw stack, since Sentry has symbolicated the other.
+ * False when out of memory. */
 static bool list_frames(struct sentry_event_reading *e, const struct event_trace *trace, struct event_frames *frames)
 {
     const struct sl_field fields[] = {SL_FIELD_ITEMS(event_frames, items, count, "frames", frame_fields[e->kind]),
@@ -161,7 +163,7 @@ static struct sl_str frame_member(const struct event_frame *frame, const struct 
     return *(const struct sl_str *)(const void *)((const char *)frame + field->offset);
 }
 
-/* True if the frame has all members that a request needs. */
+/* True if the frame has all required members of `fields`. */
 static bool is_complete(const struct event_frame *frame, const struct sl_field *fields)
 {
     for (; fields->key.data; fields++)
@@ -170,7 +172,8 @@ static bool is_complete(const struct event_frame *frame, const struct sl_field *
     return true;
 }
 
-/* Writes the frames innermost first, except those without a required member. Returns their number. */
+/* Writes the frames innermost first, the reverse of the event's order, and leaves out those without a required member. Frames of the JVM
+ * get the next number of `*index`, which counts over all stacks. Returns the number of frames written. */
 static size_t put_frames(struct sentry_event_reading *e, const struct event_frames *frames, uint64_t *index,
                          struct sl_json_writer *w)
 {
@@ -192,7 +195,7 @@ static size_t put_frames(struct sentry_event_reading *e, const struct event_fram
     return count;
 }
 
-/* Writes an exception. Both members are JSON already; a missing module becomes an empty text. */
+/* Writes an exception's `type` and `module`, which are JSON already; a missing module, required in requests, becomes an empty text. */
 static void put_exception(const struct event_trace *trace, struct sl_json_writer *w)
 {
     sl_json_begin_object(w);
@@ -201,7 +204,7 @@ static void put_exception(const struct event_trace *trace, struct sl_json_writer
     sl_json_end_object(w);
 }
 
-/* Writes the stacks of exceptions and threads. Returns the number of frames; SIZE_MAX: out of memory. */
+/* Writes the stacks of exceptions, then those of threads. Returns the number of their frames; SIZE_MAX: out of memory. */
 static size_t put_traces(struct sentry_event_reading *e, struct sl_json_writer *w)
 {
     size_t count = 0;
@@ -220,7 +223,7 @@ static size_t put_traces(struct sentry_event_reading *e, struct sl_json_writer *
             sl_json_put_key(w, "exception");
             put_exception(trace, w);
         }
-        if (e->kind == LOCAL_NATIVE)
+        if (e->kind == LOCAL_NATIVE) /* which thread the event marks as crashed is not read */
             sl_json_member_boolean(w, "is_requesting", false);
         sl_json_member_array(w, "frames");
         size_t put = put_frames(e, &frames, &index, w);
@@ -236,6 +239,7 @@ static size_t put_traces(struct sentry_event_reading *e, struct sl_json_writer *
     return count;
 }
 
+/* Writes the exceptions that have a type, a required member of JVM requests. */
 static void put_exceptions(const struct sentry_event_reading *e, struct sl_json_writer *w)
 {
     sl_json_member_array(w, "exceptions");
@@ -257,7 +261,8 @@ static const struct sl_field image_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Writes the image as a module of the request, if this kind of request uses its type. */
+/* Writes an image of the event (`debug_meta.images`) as a module of the request. False, and nothing is written, if this kind of request
+ * does not use images of its type, or the image lacks its id. */
 static bool put_module(struct sentry_event_reading *e, struct sl_str text, struct sl_json_writer *w)
 {
     struct sl_json j = sl_json(text, e->arena, false);
@@ -274,7 +279,8 @@ static bool put_module(struct sentry_event_reading *e, struct sl_str text, struc
         sl_json_put_raw(w, text);
         return true;
     }
-    /* the JVM uses mappings and source bundles; JavaScript uses source maps that name their script */
+    /* the JVM uses mappings and source bundles, JavaScript source maps that name their script; Sentry writes the id of a mapping as `uuid`
+     * or `debug_id` */
     struct sl_str uuid = is_mapping && image.uuid.data ? image.uuid : image.debug_id;
     if ((jvm ? !is_mapping && !is_bundle : !is_map || !image.code_file.data) || !sl_debug_id_parse(uuid, &id))
         return false;
@@ -287,7 +293,7 @@ static bool put_module(struct sentry_event_reading *e, struct sl_str text, struc
     return true;
 }
 
-/* Writes the images that the request can use. Returns their number. */
+/* Writes `modules`: the images of the event that the request can use. Returns their number. */
 static size_t put_event_modules(struct sentry_event_reading *e, struct sl_json_writer *w)
 {
     struct sl_json j = sl_json(e->images.data ? e->images : SL_STR("[]"), e->arena, false);
@@ -301,7 +307,8 @@ static size_t put_event_modules(struct sentry_event_reading *e, struct sl_json_w
     return count;
 }
 
-/* Writes the artifact source of a JavaScript event. Offline it is only a placeholder for the required member. */
+/* Writes `source`, where a JavaScript request finds scripts and source maps: the Sentry project. Offline it is a placeholder that is never
+ * asked, because requests must have the member. */
 static void put_artifacts(const struct sentry_project *project, struct sl_json_writer *w)
 {
     struct sl_buf url = {0};
@@ -316,10 +323,12 @@ static void put_artifacts(const struct sentry_project *project, struct sl_json_w
     sl_buf_free(&url);
 }
 
-/* Writes the request. SL_NOT_FOUND if the event has nothing to symbolicate. */
+/* Writes the request. SL_NOT_FOUND if no frame of the event can be symbolicated, or a native event has no images; SL_BUSY: out of memory.
+ * */
 static enum sl_code put_request(struct sentry_event_reading *e, struct sl_buf *body, struct sl_error *error)
 {
     struct sl_json_writer w = sl_json_writer(body);
+    /* a release is "package@version": the JVM needs the package, by which it tells the application's frames */
     const char *at = e->release.size ? memchr(e->release.data, '@', e->release.size) : NULL;
     bool js = e->kind == LOCAL_JS;
     sl_json_begin_object(&w);
@@ -350,7 +359,7 @@ static enum sl_code put_request(struct sentry_event_reading *e, struct sl_buf *b
     return count ? SL_OK : sl_fail(error, SL_NOT_FOUND, "Event has no usable frames");
 }
 
-/* Finds out which kind of request the event's platform needs; false if none supports it. */
+/* Finds out which kind of request the event's platform needs; false if no kind supports the platform. */
 static bool event_kind(struct sl_str platform, enum local_request_kind *kind)
 {
     static const struct {

@@ -26,18 +26,18 @@ struct sl_str table_text(struct print_table *t, struct sl_buf *buf)
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
-static unsigned max_columns;
+static unsigned max_columns; /* table_fit(): the width of tables; 0: unlimited */
 
 void table_fit(unsigned columns)
 {
     max_columns = columns;
 }
 
-/* Shrinks the widest text columns until the table fits, but none below SHORTEST. */
+/* Shrinks the widest text columns, one character at a time, until the table fits; none below SHORTEST, and never columns of numbers. */
 static void fit_widths(const struct print_table *t, int *widths)
 {
     enum { SHORTEST = 16 };
-    int total = -1, count = 0;
+    int total = -1, count = 0; /* -1: before the first column there is one blank instead of two */
     for (; t->columns[count].title; count++)
         total += widths[count] + 2;
     for (; max_columns && total > (int)max_columns; total--) {
@@ -71,8 +71,8 @@ static void put_row(const struct print_column *columns, const struct sl_str *cel
     sl_buf_u8(out, '\n');
 }
 
-/* Prints titles (bold with `colour`) and rows. Columns are as wide as their widest cell, unless table_fit limits them; titles are
- * left-aligned even above numbers. */
+/* Prints titles (bold with `colour`) and rows. Columns are as wide as their widest cell, unless table_fit limits them. Titles are printed
+ * through the columns `left`, which differ from the table's in that none is right-aligned. */
 void table_put(const struct print_table *t, bool colour, struct sl_buf *out)
 {
     int widths[MAX_COLUMNS] = {0};
@@ -99,7 +99,7 @@ void table_put(const struct print_table *t, bool colour, struct sl_buf *out)
 
 /* ---- frames ---- */
 
-/* Returns the module of the frame's `package` that contains its address. */
+/* Returns the module that contains the frame's address and has the frame's `package` as its code file; NULL if there is none. */
 static const struct answer_module *find_frame_module(const struct symbolicated_answer *answer,
                                                      const struct answer_frame *frame)
 {
@@ -113,7 +113,7 @@ static const struct answer_module *find_frame_module(const struct symbolicated_a
     return NULL;
 }
 
-/* Appends how the frame was found; an inlined call has the address of the frame that follows it. */
+/* Appends how the stack walk found the frame: `inline` for an inlined call, `none` if the answer does not say. */
 static void put_trust(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     struct sl_str trust = thread->frames[index].trust;
@@ -122,6 +122,7 @@ static void put_trust(struct answer_printer *p, const struct answer_thread *thre
                                                                    : SL_STR("none"));
 }
 
+/* Appends the frame's position in the stack (print_column.put, which passes the thread too). */
 static void put_index(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     (void)thread;
@@ -157,6 +158,7 @@ static void put_function(struct answer_printer *p, const struct answer_thread *t
     output_put_safe(&p->buf, answer_frame_name(&thread->frames[index]));
 }
 
+/* Appends the address as an offset from the start of its function, 0 if that is unknown; nothing if the function has no name. */
 static void put_function_offset(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     const struct answer_frame *frame = &thread->frames[index];
@@ -164,7 +166,8 @@ static void put_function_offset(struct answer_printer *p, const struct answer_th
         put_offset(&p->buf, frame->symbol_address.set ? frame->address.value - frame->symbol_address.value : 0);
 }
 
-static void put_place(struct sl_buf *buf, struct sl_str file, const struct answer_frame *frame)
+/* Appends "file:line"; nothing if the file is unknown. */
+static void put_file_and_line(struct sl_buf *buf, struct sl_str file, const struct answer_frame *frame)
 {
     if (!file.data)
         return;
@@ -174,13 +177,13 @@ static void put_place(struct sl_buf *buf, struct sl_str file, const struct answe
 
 static void put_file(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
-    put_place(&p->buf, thread->frames[index].filename, &thread->frames[index]);
+    put_file_and_line(&p->buf, thread->frames[index].filename, &thread->frames[index]);
 }
 
 static void put_path(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     const struct answer_frame *frame = &thread->frames[index];
-    put_place(&p->buf, frame->abs_path.data ? frame->abs_path : frame->filename, frame);
+    put_file_and_line(&p->buf, frame->abs_path.data ? frame->abs_path : frame->filename, frame);
 }
 
 /* ---- columns for JavaScript and the JVM ---- */
@@ -207,13 +210,14 @@ static void put_column(struct answer_printer *p, const struct answer_thread *thr
         sl_buf_printf(&p->buf, "%llu", (unsigned long long)thread->frames[index].column.value);
 }
 
-/* Appends the line of a frame without column; with a column, another cell has both. */
+/* Appends the line of a frame without column (view_request_lines). If it has a column, put_line_and_column() prints both as one value. */
 static void put_lone_line(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     if (!thread->frames[index].column.set)
         put_line(p, thread, index);
 }
 
+/* Appends "line:column"; nothing unless both are known. */
 static void put_line_and_column(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     const struct answer_frame *frame = &thread->frames[index];
@@ -222,6 +226,7 @@ static void put_line_and_column(struct answer_printer *p, const struct answer_th
                       (unsigned long long)frame->column.value);
 }
 
+/* Appends "path:line:column", without the column if it is unknown. */
 static void put_path_and_column(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     put_path(p, thread, index);
@@ -320,6 +325,7 @@ bool printing_end(struct answer_printer *p, const struct sl_buf *out)
 size_t printing_fold(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     struct sl_buf line = {0};
+    /* folded frames repeat frames before them, so the table has a row, below which the line goes */
     size_t count = p->table.count ? answer_fold_cycle(thread, index, &line) : 0;
     if (count) {
         struct print_row *row = &p->table.rows[p->table.count - 1];

@@ -10,9 +10,9 @@ struct answer_style;
 struct answer_printer;
 
 struct print_column {
-    const char *title; /* NULL ends a list */
-    bool right;
-    /* For formats that write frames as lines: the text before the value; NULL: the value is left out, or continues the one before. */
+    const char *title; /* "": an offset, which belongs to the column before it; NULL ends a list of columns */
+    bool right;        /* a number: align right, and never shorten */
+    /* Format pretty, which has a line per value instead of a table: the text before the value. NULL: no line of its own. */
     const char *label;
     /* Appends the column's value for a frame to the text of the cell. */
     void (*put)(struct answer_printer *p, const struct answer_thread *thread, size_t index);
@@ -31,21 +31,23 @@ struct print_table {
     bool failed;
 };
 
-struct print_row *table_add(struct print_table *t); /* NULL when out of memory */
+/* Adds an empty row, valid until the next one is added; NULL when out of memory, with t->failed set. */
+struct print_row *table_add(struct print_table *t);
 
 /* Moves the buffer's text, which must be safe for terminals, into the table as a cell's text; empties the buffer. */
 struct sl_str table_text(struct print_table *t, struct sl_buf *buf);
 
-/* Sets the width of all later tables: the middle of long cells is left out. 0 (initially): unlimited. */
+/* Sets the width of all tables that are printed from now on: the middle of long cells is left out. 0 (initially): unlimited. */
 void table_fit(unsigned columns);
 
+/* Appends the table, its titles bold with `colour`. */
 void table_put(const struct print_table *t, bool colour, struct sl_buf *out);
 
 /* ---- frames ---- */
 
 /* The columns of a format. */
 struct frame_view {
-    bool is_request; /* JavaScript or JVM: no threads and no modules */
+    bool is_request; /* for answers to JavaScript and JVM requests, which have neither threads nor modules */
     struct print_column columns[MAX_COLUMNS + 1];
 };
 extern const struct frame_view view_program, view_program_full, view_js, view_js_full, view_jvm, view_jvm_full,
@@ -63,13 +65,13 @@ struct answer_printer printing_make(const struct symbolicated_answer *answer, co
 bool printing_end(struct answer_printer *p,
                   const struct sl_buf *out); /* frees it; false when anything ran out of memory */
 
-/* Returns the text as a cell's text, safe for terminals. */
+/* Returns a copy of the text in the table's memory, safe for terminals, as a cell's text. */
 struct sl_str printing_text(struct answer_printer *p, struct sl_str text);
-/* Returns the cell of a frame. */
+/* Returns the cell's text of a frame in a column. */
 struct sl_str printing_cell(struct answer_printer *p, const struct print_column *column,
                             const struct answer_thread *thread, size_t index);
 /* Adds the frame's row to the table; NULL when out of memory. */
 struct print_row *printing_add_frame(struct answer_printer *p, const struct answer_thread *thread, size_t index);
-/* Returns the number of frames from `index` on that are folded (answer_fold_cycle); their line is added below the last
- * row. */
+/* Folds recursion (answer_fold_cycle): returns how many frames from `index` on repeat those before them, to be skipped, and adds a line
+ * that says so below the table's last row. 0: the frame at `index` is no repetition. */
 size_t printing_fold(struct answer_printer *p, const struct answer_thread *thread, size_t index);

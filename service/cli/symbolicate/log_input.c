@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Detects the encoding by a byte order mark, or by the NULs of ASCII in UTF-16 if there are at least four bytes. */
+/* Detects the encoding of a log by its first bytes: by a byte order mark; without one, four bytes of which every second is NUL are taken
+ * for ASCII characters in UTF-16. */
 static void log_encoding_find(struct log_encoding *e, const uint8_t *bytes, size_t size)
 {
     bool little = size >= 2 && bytes[0] == 0xFF && bytes[1] == 0xFE;
@@ -41,13 +42,15 @@ static bool is_second_half(uint32_t unit)
     return unit >= 0xDC00 && unit < 0xE000;
 }
 
+/* Appends a character as UTF-8. */
 static void add_code(struct sl_buf *out, uint32_t code)
 {
     char text[4];
     sl_buf_add(out, text, sl_utf8_encode(code, text));
 }
 
-/* Decodes one character of the pending bytes; false if it may be incomplete. */
+/* Decodes the first character of the pending UTF-16 bytes to `in`. False if none are pending, or more bytes are needed and can come (not at
+ * the `end`). Halves of surrogate pairs that stand alone, and a single last byte, become U+FFFD. */
 static bool decode_pending(struct log_encoding *e, bool end)
 {
     size_t size = e->pending_in_size, used = size < 2 ? size : 2;
@@ -67,7 +70,8 @@ static bool decode_pending(struct log_encoding *e, bool end)
     return true;
 }
 
-/* Converts UTF-16 bytes to UTF-8 in `in`. At the `end` an incomplete character becomes U+FFFD. */
+/* Appends the UTF-16 bytes as UTF-8 to e->in. The bytes of an incomplete last character wait for the next call; at the `end` of the log it
+ * becomes U+FFFD. */
 static void log_encoding_decode(struct log_encoding *e, const uint8_t *bytes, size_t size, bool end)
 {
     for (size_t i = 0; i < size; i++) {
@@ -80,6 +84,7 @@ static void log_encoding_decode(struct log_encoding *e, const uint8_t *bytes, si
 
 /* ---- out ---- */
 
+/* Appends a 16-bit unit to e->out, in the byte order of the log. */
 static void put_unit(struct log_encoding *e, uint32_t unit)
 {
     bool big = e->units == LOG_UTF16_BIG;
@@ -94,7 +99,8 @@ static size_t sequence_size(uint8_t first)
     return first < 0xC0 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
 }
 
-/* Converts one complete UTF-8 sequence. Names from mappings and source maps may be ill-formed. */
+/* Converts the UTF-8 sequence of the pending bytes to UTF-16. Values that are no character become U+FFFD, since names from mappings and
+ * source maps may be ill-formed. */
 static void put_sequence(struct log_encoding *e)
 {
     const uint8_t *s = e->pending_out;
@@ -113,7 +119,8 @@ static void put_sequence(struct log_encoding *e)
     e->pending_out_size = 0;
 }
 
-/* Converts UTF-8 text to the encoding, into `out`. */
+/* Sets e->out to the UTF-8 text in the encoding of the log; before the first text goes a byte order mark if the log has one. Bytes of an
+ * incomplete last sequence wait for the next call. */
 static void log_encoding_encode(struct log_encoding *e, struct sl_str text)
 {
     bool first = !e->began_output;
@@ -145,6 +152,7 @@ static void log_encoding_free(struct log_encoding *e)
 /* Bytes that are read at once. */
 enum { PIECE = 64 * 1024 };
 
+/* Compressed formats, by the first bytes of a file. */
 static const struct {
     struct sl_str magic;
     enum content_coding coding;
@@ -154,7 +162,7 @@ static const struct {
 };
 enum { PACKINGS = sizeof packings / sizeof *packings };
 
-/* Reads once and appends to the block's unused bytes. False at the end. */
+/* Calls read() once and appends to the block's unused bytes. False at the end and on an error, which `*problem` then describes. */
 static bool log_input_fill(struct log_input *input, const char **problem)
 {
     size_t unused = input->left.size;
@@ -169,13 +177,14 @@ static bool log_input_fill(struct log_input *input, const char **problem)
     return n > 0;
 }
 
-/* True if the bytes so far are a prefix of the magic number, or begin with it. */
+/* True if the bytes begin with the magic number, or are too few but equal its beginning. */
 static bool may_begin(struct sl_bytes bytes, struct sl_str magic)
 {
     return memcmp(bytes.data, magic.data, bytes.size < magic.size ? bytes.size : magic.size) == 0;
 }
 
-/* Detects compression. Reads no more than needed, because a client may wait for the answer to a line. */
+/* Allocates the block, reads the first bytes and detects compression. False with `*problem` set: a read error or out of memory. Reads on
+ * only while the bytes can be the beginning of a magic number: the writer of a pipe may wait for the answer to its first line. */
 static bool log_input_begin(struct log_input *input, const char **problem)
 {
     input->begun = true;
@@ -198,7 +207,7 @@ static bool log_input_begin(struct log_input *input, const char **problem)
     return !*problem;
 }
 
-/* Reads bytes that are not compressed; 0 at the end. */
+/* Reads bytes of a log that is not compressed; 0 at the end or with a `*problem`. */
 static size_t read_plain(struct log_input *input, void *data, size_t capacity, const char **problem)
 {
     if (!input->left.size && (input->ended || !log_input_fill(input, problem)))
@@ -209,7 +218,7 @@ static size_t read_plain(struct log_input *input, void *data, size_t capacity, c
     return size;
 }
 
-/* Reads decompressed bytes; 0 at the end or with a problem. */
+/* Reads bytes of a compressed log, decompressed; 0 at the end or with a `*problem`. */
 static size_t read_packed(struct log_input *input, void *data, size_t capacity, const char **problem)
 {
     struct sl_buf *out = &input->unpacked;
@@ -244,12 +253,13 @@ bool log_input_waits(const struct log_input *input, int ms)
     return poll(&poller, 1, ms) > 0;
 }
 
+/* Reads bytes of the log, decompressed if need be, in the log's encoding; 0 at the end or with a `*problem`. */
 static size_t read_bytes(struct log_input *input, void *data, size_t capacity, const char **problem)
 {
     return input->decoder ? read_packed(input, data, capacity, problem) : read_plain(input, data, capacity, problem);
 }
 
-/* Copies decoded text (UTF-8) out. */
+/* Copies up to `capacity` bytes of decoded text (UTF-8) from e->in to `data` and returns their number. */
 static size_t copy_decoded(struct log_encoding *e, void *data, size_t capacity)
 {
     size_t size = e->in.size - e->in_at < capacity ? e->in.size - e->in_at : capacity;
@@ -262,14 +272,15 @@ static size_t copy_decoded(struct log_encoding *e, void *data, size_t capacity)
     return size;
 }
 
-/* Reads and decodes a piece. The first read goes on until the encoding can be detected. False at the end. */
+/* Reads up to PIECE bytes and appends them to e->in as UTF-8, without a byte order mark. The first call reads until the encoding can be
+ * detected. False at the end or with a `*problem`. */
 static bool read_piece(struct log_input *input, const char **problem)
 {
     static uint8_t piece[PIECE];
     struct log_encoding *e = &input->encoding;
     size_t size = read_bytes(input, piece, sizeof piece, problem), more = size, mark = 0;
     if (!e->known) {
-        /* two bytes are enough unless they may begin a byte order mark or be UTF-16 */
+        /* two bytes are enough to rule out a byte order mark (from 0xEF on) and UTF-16 (a NUL); else four are needed */
         while (more && size < 4 && (size < 2 || piece[0] >= 0xEF || !piece[0] || !piece[1])) {
             more = read_bytes(input, piece + size, sizeof piece - size, problem);
             size += more;
@@ -281,7 +292,7 @@ static bool read_piece(struct log_input *input, const char **problem)
     if (e->units == LOG_BYTES)
         sl_buf_add(&e->in, piece + mark, size - mark);
     else
-        log_encoding_decode(e, piece + mark, size - mark, size == 0);
+        log_encoding_decode(e, piece + mark, size - mark, size == 0); /* size 0: the end of the log */
     if (e->in.failed)
         *problem = "out of memory";
     return size && !e->in.failed;
@@ -293,7 +304,7 @@ size_t log_input_read(struct log_input *input, void *data, size_t capacity, cons
     if (!input->begun && !log_input_begin(input, problem))
         return 0;
     for (bool more = true; !e->in.size && more;) {
-        if (e->known && e->units == LOG_BYTES)
+        if (e->known && e->units == LOG_BYTES) /* nothing to decode: read to the caller's memory */
             return read_bytes(input, data, capacity, problem);
         more = read_piece(input, problem);
     }
@@ -303,9 +314,10 @@ size_t log_input_read(struct log_input *input, void *data, size_t capacity, cons
 struct sl_str log_input_encode(struct log_input *input, struct sl_str text, bool to_file, bool *ok)
 {
     struct log_encoding *e = &input->encoding;
-    bool keeps = to_file || !isatty(STDOUT_FILENO);
+    bool keeps_encoding = to_file || !isatty(STDOUT_FILENO);
     *ok = true;
-    if (!text.size || !keeps || (e->units == LOG_BYTES && (!e->has_mark || e->began_output)))
+    /* bytes need no conversion, only a byte order mark before the first ones */
+    if (!text.size || !keeps_encoding || (e->units == LOG_BYTES && (!e->has_mark || e->began_output)))
         return text;
     log_encoding_encode(e, text);
     *ok = !e->out.failed;

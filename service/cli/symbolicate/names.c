@@ -1,4 +1,4 @@
-/* `symloom symbolicate`: names for many addresses: of profiles, sampling reports and stack words. */
+/* `symloom symbolicate`: looks up functions for many addresses at once, those of profiles, of sampling reports and in stack memory. */
 #include "cli/symbolicate/names.h"
 
 #include "api/named_file.h"
@@ -17,7 +17,8 @@ static size_t batch_size(const struct names_wanted *n)
     return left < BATCH ? left : BATCH;
 }
 
-/* Writes an address as a frame. The addresses are exact, so the service must not subtract one as from return addresses. */
+/* Writes an address as a frame of a request. Addresses are exact, so adjust_instruction_addr tells the service not to subtract one, as it
+ * does from return addresses. */
 static void names_put_address(const struct names_wanted *n, size_t index, struct sl_json_writer *w)
 {
     uint32_t module;
@@ -47,7 +48,7 @@ static void put_batch(const struct names_wanted *n, struct sl_buf *body)
     sl_json_end_array(&w);
     sl_json_member_raw(&w, "stacktraces", SL_STR("[{\"frames\":["));
     w.comma = false;
-    for (size_t i = 0; i < batch_size(n); i++)
+    for (size_t i = 0; i < batch_size(n); i++) /* addresses before `done` were in earlier requests */
         names_put_address(n, n->done + i, &w);
     sl_buf_str(body, SL_STR("]}]"));
     sl_json_end_object(&w);
@@ -55,7 +56,7 @@ static void put_batch(const struct names_wanted *n, struct sl_buf *body)
 
 /* ---- answers ---- */
 
-/* True if all calls of a chain have names. */
+/* True if all calls of an inline chain have a function or symbol. */
 static bool have_names(const struct answer_frame *calls, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -64,7 +65,8 @@ static bool have_names(const struct answer_frame *calls, size_t count)
     return true;
 }
 
-/* Passes the names of a stack to the caller, by address: frames with the same original_index are the inline chain at one address. */
+/* Passes the frames of an answer to names_wanted.take, once per address: frames with the same original_index are the inline chain at one
+ * address. An address with a nameless call is skipped. False when out of memory. */
 static bool pass_thread(struct names_wanted *n, const struct answer_thread *thread)
 {
     for (size_t i = 0, end = 0; i < thread->frame_count; i = end) {
@@ -78,7 +80,8 @@ static bool pass_thread(struct names_wanted *n, const struct answer_thread *thre
     return true;
 }
 
-/* Passes the names of an answer to the caller. False when out of memory. */
+/* Reads the answer to a batch: passes its names to names_wanted.take, and adds modules without debug information to `missing`. False when
+ * out of memory. */
 static bool names_read_answer(struct names_wanted *n, const struct sl_buf *text)
 {
     struct sl_arena arena = {0};
@@ -92,7 +95,7 @@ static bool names_read_answer(struct names_wanted *n, const struct sl_buf *text)
     return good;
 }
 
-/* ---- the work ---- */
+/* ---- lookups ---- */
 
 enum sl_code names_find(struct names_wanted *n, const struct source *sources, size_t source_count,
                         const struct config *config, struct sl_error *error)
@@ -119,7 +122,7 @@ enum sl_code names_find(struct names_wanted *n, const struct source *sources, si
     return code;
 }
 
-/* Gets the names from a running service (--server). Returns a status. */
+/* Looks up all addresses at a running service (--server), batch by batch. Returns an exit status, after a report unless 0. */
 static int names_send(struct names_wanted *n)
 {
     struct sl_buf body = {0}, answer = {0};
@@ -144,7 +147,7 @@ struct local_names_request { /* lookup in this process */
     struct sl_error error;
 };
 
-/* Gets the names in this process. */
+/* Runs names_find() with the sources that symbolicate_here() has opened; the result is `code` and `error`. */
 static void names_work(void *arg)
 {
     struct local_names_request *here = arg;
@@ -164,7 +167,7 @@ int names_symbolicate(struct names_wanted *n, const struct sentry_project *proje
 
 /* ---- profiles and sampling reports: written back with names ---- */
 
-struct named_run {
+struct named_run { /* a profile or report while it is symbolicated */
     const struct options *o;
     struct sl_arena arena;
     struct missing_report missing;
@@ -172,7 +175,7 @@ struct named_run {
     struct names_wanted wanted;
 };
 
-/* Reports why the file could not be read. Returns a status. */
+/* Reports why the file could not be read or written. Returns the exit status: STATUS_NOTHING if the input is of a wrong format. */
 static int named_failed(enum sl_code code, const struct sl_error *error)
 {
     return report_error(code == SL_MALFORMED || code == SL_UNSUPPORTED ? STATUS_NOTHING : 1, error->message, NULL);
@@ -180,7 +183,7 @@ static int named_failed(enum sl_code code, const struct sl_error *error)
 
 /* ---- lookup ---- */
 
-/* Writes a module of the file as the request wants it (names_wanted.put_module). */
+/* Writes a module of the file as a module of a request (names_wanted.put_module). */
 static void named_put_module(void *arg, size_t index, struct sl_json_writer *w)
 {
     const struct named_file *file = &((const struct named_run *)arg)->file;
@@ -195,14 +198,15 @@ static void named_put_module(void *arg, size_t index, struct sl_json_writer *w)
     sl_json_end_object(w);
 }
 
+/* Returns an address of the file (names_wanted.address). */
 static void named_address(void *arg, size_t index, uint32_t *module, uint64_t *relative)
 {
     const struct named_file *file = &((const struct named_run *)arg)->file;
     file->format->address(file, index, module, relative);
 }
 
-/* Hands the frames of one address to the format of the file. The last one is that of the physical function, whose
- * start is passed, too. */
+/* Stores the calls at one address in the file (names_wanted.take). The last one, into which the others were inlined, is the function as
+ * compiled: its start address is stored too. False when out of memory. */
 static bool named_store(void *arg, size_t index, const struct answer_frame *frames, size_t count)
 {
     struct named_file *file = &((struct named_run *)arg)->file;
@@ -217,7 +221,8 @@ static bool named_store(void *arg, size_t index, const struct answer_frame *fram
     return items && file->format->take(file, index, &calls);
 }
 
-/* With --local-debug-info, adds the paths of modules that the file names, for a file that was made on this machine. */
+/* With --local-debug-info, adds the files at the paths of the modules, as the profile or report may have been made on this machine. False
+ * when out of memory. */
 static bool find_local_files(const struct named_run *run, struct local_files *local)
 {
     const struct named_file *file = &run->file;
@@ -231,7 +236,7 @@ static bool find_local_files(const struct named_run *run, struct local_files *lo
     return true;
 }
 
-/* Symbolicates the addresses of the file and hands the names to its format. Returns an exit status. */
+/* Looks up the addresses of the file and stores their names in it. Returns an exit status. */
 static int named_look_up(struct named_run *run, const struct sentry_project *project)
 {
     struct local_files local = {.arena = &run->arena};
@@ -248,7 +253,7 @@ static int named_look_up(struct named_run *run, const struct sentry_project *pro
 
 /* ---- the command ---- */
 
-/* Writes the result; JSON is indented if asked for. */
+/* Writes the file with the names; JSON is indented with --indent. Returns an exit status. */
 static int named_write(const struct named_run *run)
 {
     struct sl_buf out = {0}, indented = {0};
@@ -265,8 +270,8 @@ static int named_write(const struct named_run *run)
     return status;
 }
 
-/* Looks up the names and writes the file back, or reports why it could not be read: `code` and `error` are the result of that. Returns a
- * status. */
+/* Looks up the names, writes the file back, reports missing symbols, and frees everything. `code` and `error` are the result of reading the
+ * file: if that has failed, only reports it. Returns an exit status. */
 static int named_finish(struct named_run *run, const struct sentry_project *project, enum sl_code code,
                         const struct sl_error *error)
 {
@@ -298,6 +303,7 @@ int symbolicate_report(const struct options *o, const struct sentry_project *pro
 {
     struct named_run run = {.o = o};
     struct sl_error error;
+    /* crash reports, and sampling reports in another format than text, are printed from the service's answer */
     if (!sl_samples_is_text((struct sl_str){(const char *)bytes.data, bytes.size}) ||
         strcmp(symbolicate_format(o, "text"), "text") != 0)
         return symbolicate_crash(o, project, CRASH_FILE_APPLE, bytes);

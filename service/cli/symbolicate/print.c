@@ -13,7 +13,8 @@ static bool is_shown(const struct answer_style *style, size_t thread)
     return style->thread == ALL_THREADS || style->thread == (int64_t)thread || style->exception == (int64_t)thread;
 }
 
-/* Returns the index of the thread that is printed as number `index`: the last exception's comes first. */
+/* Returns the index of the thread that is printed at position `index`: the stack of the last exception moves to position 0, and the threads
+ * before it move one position back. */
 static size_t shown_thread(const struct answer_style *style, size_t index)
 {
     if (style->exception == ALL_THREADS || index > (size_t)style->exception)
@@ -21,7 +22,7 @@ static size_t shown_thread(const struct answer_style *style, size_t index)
     return index ? index - 1 : (size_t)style->exception;
 }
 
-/* Appends the title of the exception's stack, the only one that has a title in formats without thread titles. */
+/* Appends a title if the thread is the stack of an Apple report's last exception. compact and pretty print no titles of other threads. */
 static void put_exception_title(const struct answer_style *style, size_t thread, struct sl_buf *out)
 {
     if ((int64_t)thread == style->exception)
@@ -54,7 +55,7 @@ bool answer_print_compact(const struct symbolicated_answer *answer, const struct
 
 /* ---- pretty: frames with a line for each property ---- */
 
-/* Appends a line with label and value, if there is a value. */
+/* Appends a line with label, value and, unless it is empty, offset; nothing if the value is empty. */
 static void put_property(struct sl_buf *out, const char *label, struct sl_str value, struct sl_str offset)
 {
     if (value.size)
@@ -68,7 +69,8 @@ static void put_title(const struct answer_style *style, struct sl_buf *out, cons
     sl_buf_printf(out, "%s%s%s\n", style->colour ? "\x1b[1m" : "", title, style->colour ? "\x1b[0m" : "");
 }
 
-/* Appends a line for each column of the frame. A column without a title is the offset that belongs to the column before it. */
+/* Appends a line for each column of the frame that has a label. If the next column's title is "", its value is an offset that goes on the
+ * same line. */
 static void put_properties(struct answer_printer *p, const struct answer_thread *thread, size_t index,
                            struct sl_buf *out)
 {
@@ -83,7 +85,7 @@ static void put_properties(struct answer_printer *p, const struct answer_thread 
     }
 }
 
-/* Errors of JavaScript and JVM requests: by the script's path, or the mapping's id. */
+/* Appends the errors of a JavaScript or JVM request, each with the script's path or the mapping's id. */
 static void put_request_errors(struct answer_printer *p, struct sl_buf *out)
 {
     for (size_t i = 0; i < p->answer->error_count; i++) {
@@ -123,7 +125,8 @@ bool answer_print_pretty(const struct symbolicated_answer *answer, const struct 
 
 /* ---- crash analysis of a minidump or core file ---- */
 
-/* Appends what the crash address probably was before the processor changed it. */
+/* Appends what the analysis tells of the crash address: an offset from a null pointer, or the non-canonical address that x86-64 did not
+ * report. */
 static void put_adjusted(const struct answer_analysis *analysis, struct sl_buf *out)
 {
     if (analysis->offset.set)
@@ -147,7 +150,7 @@ static void put_accesses(const struct answer_analysis *analysis, struct sl_buf *
     }
 }
 
-/* Appends the addresses that differ from the crash address in one bit, which a hardware error may have changed. */
+/* Appends the first valid addresses that differ from the invalid crash address in one bit, which a hardware error may have changed. */
 static void put_flips(const struct answer_analysis *analysis, struct sl_buf *out)
 {
     enum { SHOWN = 8 };
@@ -166,7 +169,7 @@ static void put_flips(const struct answer_analysis *analysis, struct sl_buf *out
         sl_buf_printf(out, "Bit flip:   %zu more (see -f json)\n", analysis->flip_count - SHOWN);
 }
 
-/* Appends why the reported reason does not fit the instruction. */
+/* Appends a line per contradiction between the reported crash reason and the instruction. Those unknown here are left out. */
 static void put_inconsistencies(const struct answer_analysis *analysis, struct sl_buf *out)
 {
     static const struct {
@@ -187,7 +190,7 @@ static void put_inconsistencies(const struct answer_analysis *analysis, struct s
                 sl_buf_printf(out, "Doubt:      %s\n", rows[k].text);
 }
 
-/* Appends which file would have the instruction that crashed; nothing if it was found. */
+/* Appends which file has the crashing instruction, if the core file lacks it; nothing if the instruction is known. */
 static void put_missing_code(const struct answer_module *module, struct sl_buf *out)
 {
     if (!module->code_file.size)
@@ -201,7 +204,7 @@ static void put_missing_code(const struct answer_module *module, struct sl_buf *
     sl_buf_u8(out, '\n');
 }
 
-/* Prints what the analysis of the crashing instruction found; parts that it did not find are left out. */
+/* Appends what the analysis of the crashing instruction found; what it did not find is left out. */
 static void put_analysis(const struct answer_analysis *analysis, struct sl_buf *out)
 {
     if (analysis->instruction.size) {
@@ -231,7 +234,7 @@ static void put_known(struct sl_buf *out, const char *label, struct sl_str value
     sl_buf_u8(out, '\n');
 }
 
-/* Writes a labelled line for each line of details. */
+/* Appends each line of the crash's details as a line of its own with the label "Details:". */
 static void put_details(struct sl_buf *out, struct sl_str details)
 {
     struct sl_str line;
@@ -239,7 +242,7 @@ static void put_details(struct sl_buf *out, struct sl_str details)
         put_known(out, "Details:", line);
 }
 
-/* Appends the system of the crash on one line. */
+/* Appends the OS, processor and device of the crash on one line; nothing if all are unknown. */
 static void put_system_line(const struct symbolicated_answer *answer, struct sl_buf *out)
 {
     const struct sl_str parts[] = {answer->os_name, answer->os_version, answer->os_build, answer->cpu_arch,
@@ -272,6 +275,7 @@ static void put_crash(const struct symbolicated_answer *answer, struct sl_buf *o
         sl_buf_printf(out, "Signal:     %llu\n", (unsigned long long)answer->signal.value);
 }
 
+/* Appends a source line with its number. `mark` is `>` for the frame's own line, else a blank. */
 static void put_source_line(struct sl_buf *out, char mark, uint64_t number, struct sl_str text)
 {
     sl_buf_printf(out, "%c %6llu | ", mark, (unsigned long long)number);
@@ -279,7 +283,7 @@ static void put_source_line(struct sl_buf *out, char mark, uint64_t number, stru
     sl_buf_u8(out, '\n');
 }
 
-/* Returns the source lines around the frame's line, as many as --context asks for. */
+/* Returns the frame's source line and up to --context lines before and after it, a line each; empty without --context or source. */
 static struct sl_str source_below(struct answer_printer *p, const struct answer_frame *frame)
 {
     size_t before = frame->before_count, after = frame->after_count;
@@ -294,7 +298,7 @@ static struct sl_str source_below(struct answer_printer *p, const struct answer_
     return table_text(&p->table, &p->buf);
 }
 
-/* Appends the frames as a table with source lines. */
+/* Appends the thread's frames as a table, source lines below each row; nothing if it has no frames. */
 static void put_frames(struct answer_printer *p, const struct answer_thread *thread, struct sl_buf *out)
 {
     p->table.columns = p->style->view->columns;
@@ -310,7 +314,8 @@ static void put_frames(struct answer_printer *p, const struct answer_thread *thr
         table_put(&p->table, p->style->colour, out);
 }
 
-/* Appends a thread with its title. An exception's stack has a name but no id, and is no thread. */
+/* Appends a thread with its title "Thread <id> <name>". The stack of an exception, which has a name but no id, is titled by its name alone.
+ * */
 static void put_thread(struct answer_printer *p, const struct answer_thread *thread, struct sl_buf *out)
 {
     bool is_thread = thread->id.set || !thread->name.size;
@@ -336,7 +341,7 @@ static struct sl_str candidates_below(struct answer_printer *p, const struct ans
     return table_text(&p->table, &p->buf);
 }
 
-/* True if a frame is in the module. */
+/* True if a frame is in the module: then its debug or unwind information was looked for. */
 static bool is_used(const struct answer_module *module)
 {
     bool unwound = module->unwind_status.size && !sl_str_equal(module->unwind_status, SL_STR("unused"));
@@ -374,13 +379,13 @@ static void put_modules(struct answer_printer *p, struct sl_buf *out)
     }
 }
 
-/* True if the status of a candidate is an error; "not found" is none. */
+/* True if the status of a candidate file is an error. `notfound` is none: most sources have only some of the files. */
 static bool is_failure(struct sl_str status)
 {
     return status.size && !sl_str_equal(status, SL_STR("ok")) && !sl_str_equal(status, SL_STR("notfound"));
 }
 
-/* Appends "error: <whose>: <where>: <why>". */
+/* Appends "error: <whose>: <where>: <status>: <details>", without the parts that are empty. */
 static void put_error(struct sl_buf *out, struct sl_str whose, struct sl_str where, struct sl_str status,
                       struct sl_str details)
 {
@@ -396,7 +401,8 @@ static void put_error(struct sl_buf *out, struct sl_str whose, struct sl_str whe
     sl_buf_u8(out, '\n');
 }
 
-/* Appends an error for each candidate file that failed, at the download or when read. */
+/* Appends an error for each candidate file of the module that failed: at the download, or when read for debug or unwind information. An
+ * error that repeats the one of the step before is not shown again. */
 static void put_module_errors(const struct answer_module *module, struct sl_buf *out)
 {
     struct sl_str name = path_file_name(module->debug_file.size ? module->debug_file : module->code_file);
@@ -404,9 +410,9 @@ static void put_module_errors(const struct answer_module *module, struct sl_buf 
         const struct answer_candidate *c = &module->candidates[i];
         const struct answer_outcome outcomes[] = {c->download, c->debug, c->unwind};
         for (size_t k = 0; k < 3; k++) {
-            bool again = k && sl_str_equal(outcomes[k].status, outcomes[k - 1].status) &&
-                         sl_str_equal(outcomes[k].details, outcomes[k - 1].details);
-            if (is_failure(outcomes[k].status) && !again)
+            bool is_repeated = k && sl_str_equal(outcomes[k].status, outcomes[k - 1].status) &&
+                               sl_str_equal(outcomes[k].details, outcomes[k - 1].details);
+            if (is_failure(outcomes[k].status) && !is_repeated)
                 put_error(out, name, c->location, outcomes[k].status, outcomes[k].details);
         }
     }
@@ -429,7 +435,7 @@ static void put_errors(const struct symbolicated_answer *answer, struct sl_buf *
     sl_buf_free(&errors);
 }
 
-/* Appends the files that are missing, for scripts that fetch them. */
+/* Appends a line "missing: <debug file> <Breakpad id>" for each used module without debug information, for scripts that fetch the files. */
 static void put_missing(const struct symbolicated_answer *answer, struct sl_buf *out)
 {
     bool any = false;
@@ -448,7 +454,8 @@ static void put_missing(const struct symbolicated_answer *answer, struct sl_buf 
     }
 }
 
-/* Prints the answer to a crash or native request: the exception and the crashed thread first. */
+/* Appends the answer for a native program: the crash; the stack of the last exception, the crashed thread, the other threads; modules and
+ * errors. */
 static void print_program(struct answer_printer *p, struct sl_buf *out)
 {
     const struct symbolicated_answer *answer = p->answer;
@@ -467,7 +474,7 @@ static void print_program(struct answer_printer *p, struct sl_buf *out)
     put_missing(answer, out);
 }
 
-/* Prints a line per exception: "module.type", or only the one that is known; nothing if neither is. */
+/* Appends a line per exception of a JVM answer: "module.type", or the one of these that is known; nothing if neither is. */
 static void put_exceptions(struct answer_printer *p, struct sl_buf *out)
 {
     for (size_t i = 0; i < p->answer->exception_count; i++) {
@@ -480,7 +487,7 @@ static void put_exceptions(struct answer_printer *p, struct sl_buf *out)
     }
 }
 
-/* Prints the answer to a JavaScript or JVM request. */
+/* Appends the answer to a JavaScript or JVM request: exceptions, stacks and errors. */
 static void print_request(struct answer_printer *p, struct sl_buf *out)
 {
     put_exceptions(p, out);
@@ -492,8 +499,8 @@ static void print_request(struct answer_printer *p, struct sl_buf *out)
     put_errors(p->answer, out);
 }
 
-/* Prints all that the answer holds (answer_print): that of a request for JavaScript or the JVM, or that of a native program. False when out
- * of memory. */
+/* Prints everything in the answer (answer_print), which is for a JavaScript or JVM request, or for a native program. False when out of
+ * memory. */
 bool answer_print_full(const struct symbolicated_answer *answer, const struct answer_style *style, struct sl_buf *out)
 {
     struct answer_printer p = printing_make(answer, style);
@@ -506,7 +513,7 @@ bool answer_print_full(const struct symbolicated_answer *answer, const struct an
 
 /* ---- Markdown ---- */
 
-/* Prints the full format in code blocks, for pasting into a bug report. */
+/* Prints the format `full` in code blocks, for pasting into a bug report (answer_print). False when out of memory. */
 bool answer_print_markdown(const struct symbolicated_answer *answer, const struct answer_style *style,
                            struct sl_buf *out)
 {
@@ -517,7 +524,7 @@ bool answer_print_markdown(const struct symbolicated_answer *answer, const struc
     struct sl_str rest = sl_buf_view(&text);
     while (good && rest.size) { /* blocks are separated by empty lines */
         const char *end = rest.size > 1 ? memmem(rest.data, rest.size, "\n\n", 2) : NULL;
-        size_t size = end ? (size_t)(end + 1 - rest.data) : rest.size;
+        size_t size = end ? (size_t)(end + 1 - rest.data) : rest.size; /* a block keeps the first of both line ends */
         sl_buf_cstr(out, "```text\n");
         sl_buf_str(out, (struct sl_str){rest.data, size});
         sl_buf_cstr(out, end ? "```\n\n" : "```\n");

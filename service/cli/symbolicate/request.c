@@ -13,11 +13,11 @@
 #include "cli/symbolicate/artifacts.h"
 #include "jvm/mapping.h"
 
-/* Files below --symbols that are checked for mappings, since a directory may be `/`. */
-enum { MAX_TEXTS = 200000 };
+/* The number of files below --symbols and SYMBOLS that are checked for JVM mappings: a limit, since a directory may be `/`. */
+enum { MAX_FILES = 200000 };
 
 struct read_mapping {
-    struct sl_buf table;
+    struct sl_buf table; /* the memory that `mapper` points into */
     struct sl_jvm_mapper mapper;
 };
 
@@ -31,10 +31,10 @@ struct request_run {
     struct sl_buf made; /* the body made from an event */
     struct sl_buf bare; /* the request body without its `sources` */
     struct local_request request;
-    struct local_mapping *mappings;
-    struct read_mapping **tables;
+    struct local_mapping *mappings; /* JVM mappings on this machine */
+    struct read_mapping **tables;   /* owners of the memory of `mappings`, at the same index */
     size_t mapping_count, mapping_capacity, table_capacity;
-    struct sl_debug_id *wanted; /* mapping ids in the body */
+    struct sl_debug_id *wanted; /* ids of JVM mappings that the body names */
     size_t wanted_count, wanted_capacity;
     const char **local_paths; /* of --symbols, and the arguments after the input */
     size_t local_path_count;
@@ -49,7 +49,10 @@ struct request_run {
 /* ---- the kind of the body ---- */
 
 struct body_facts {
-    bool has_maps, has_mappings, has_source, has_sources, is_jvm;
+    bool has_maps;                /* a module is a source map */
+    bool has_mappings;            /* a module is a JVM mapping or a source bundle */
+    bool has_source, has_sources; /* the body has the member `source`, `sources` */
+    bool is_jvm;                  /* the body has a member that only JVM requests have */
 };
 
 struct body_module {
@@ -82,7 +85,8 @@ static const struct sl_field body_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Notes what the module tells about the kind of request, its mapping id and, with --local-debug-info, its files. */
+/* Notes what a module tells about the kind of request, the id of a JVM mapping in `wanted`, and with --local-debug-info the module's files
+ * on this machine. False when out of memory. */
 static bool note_module(struct request_run *run, const struct body_module *module, struct body_facts *facts)
 {
     struct sl_debug_id id;
@@ -101,7 +105,7 @@ static bool note_module(struct request_run *run, const struct body_module *modul
     return true;
 }
 
-/* Reads what decides the kind of the request. False if the body is no JSON object. */
+/* Reads what decides the kind of the request, and its modules. False if the body is no JSON object, or when out of memory. */
 static bool read_facts(struct request_run *run, struct sl_str body, struct body_facts *facts)
 {
     struct sl_json j = sl_json(body, &run->arena, false);
@@ -119,7 +123,8 @@ static bool read_facts(struct request_run *run, struct sl_str body, struct body_
     return true;
 }
 
-/* Copies the body without its `sources`; a JVM request gets an empty list, because the member is required. */
+/* Replaces the request's body by a copy without its `sources`. A JVM request gets an empty list, because the service rejects it without the
+ * member. False when out of memory. */
 static bool body_without_sources(struct request_run *run)
 {
     static const struct sl_str name = SL_STR("sources");
@@ -130,18 +135,19 @@ static bool body_without_sources(struct request_run *run)
     sl_json_begin_object(&w);
     while (good && sl_json_next(&j, &key)) {
         good = sl_json_value(&j, &value);
-        bool is_bare = sl_str_equal(key, name);
-        if (!good || (is_bare && run->request.kind == LOCAL_NATIVE))
+        bool is_sources = sl_str_equal(key, name);
+        if (!good || (is_sources && run->request.kind == LOCAL_NATIVE))
             continue;
         sl_json_put_key_str(&w, key);
-        sl_json_put_raw(&w, is_bare ? SL_STR("[]") : value);
+        sl_json_put_raw(&w, is_sources ? SL_STR("[]") : value);
     }
     sl_json_end_object(&w);
     run->request.body = sl_buf_view(&run->bare);
     return good && !run->bare.failed;
 }
 
-/* Finds the kind of request by its members. Returns a status. */
+/* Finds the kind of request by its members; removes its `sources` unless --use-request-sources is given. JavaScript requests have `source`
+ * instead, which request_options() ignores. Returns an exit status. */
 static int choose_kind(struct request_run *run, const struct body_facts *facts)
 {
     bool maps = facts->has_maps || (facts->has_source && !facts->has_mappings);
@@ -151,7 +157,8 @@ static int choose_kind(struct request_run *run, const struct body_facts *facts)
     return body_without_sources(run) ? 0 : report_no_memory();
 }
 
-/* Sets the request's body and kind: those of a request, or a body that is made from an event. Returns a status. */
+/* Sets the request's body and kind: from `text` if that is a request, else by making a request from the event `text`. The messages are
+ * those of Sentry's symbolicli, as scripts may look for them. Returns an exit status, after a report unless 0. */
 static int read_body(struct request_run *run, struct sl_str text, enum input_kind kind)
 {
     const struct event_options options = {option_value(run->o, "platform", NULL), option_value(run->o, "release", NULL),
@@ -185,7 +192,8 @@ static int read_body(struct request_run *run, struct sl_str text, enum input_kin
 
 /* ---- mappings ---- */
 
-/* Builds and adds the mapper of a mapping text. False after a report. */
+/* Builds and adds the mapper of the text of a JVM mapping with this id. only_by_id: it serves only modules of this id. False after a report
+ * on stderr. */
 static bool add_mapping(struct request_run *run, const char *path, struct sl_str text, const struct sl_debug_id *id,
                         bool only_by_id)
 {
@@ -214,7 +222,7 @@ static bool add_mapping(struct request_run *run, const char *path, struct sl_str
     return true;
 }
 
-/* Reads the mappings of --mapping, which serve any id. Returns a status. */
+/* Adds the JVM mappings of --mapping, which serve modules of any id. Returns an exit status, after a report unless 0. */
 static int read_given_mappings(struct request_run *run)
 {
     size_t count;
@@ -231,7 +239,7 @@ static int read_given_mappings(struct request_run *run)
         bool good = has_id && add_mapping(run, paths[i], text, &id, false);
         sl_unmap(&file);
         if (!good)
-            /* the id is a hash of the text: only lack of memory can prevent it */
+            /* add_mapping() has reported; the id is a hash of the text: only lack of memory can prevent it */
             return has_id ? 1 : report_no_memory();
     }
     return 0;
@@ -246,7 +254,7 @@ static bool is_wanted(const struct request_run *run, const struct sl_debug_id *i
     return false;
 }
 
-/* Adds the file if it is a mapping whose id the body names. */
+/* Adds the file if it is a JVM mapping whose id the body names; other files, also unreadable ones, are passed over. */
 static void try_mapping(struct request_run *run, const char *path)
 {
     struct sl_mapping file = {0};
@@ -259,10 +267,10 @@ static void try_mapping(struct request_run *run, const char *path)
     sl_unmap(&file);
 }
 
-/* Searches the local paths for mappings that the body names. */
+/* Adds the JVM mappings that the body names and that are below --symbols or SYMBOLS: at most MAX_FILES files are looked at. */
 static void find_mappings(struct request_run *run)
 {
-    size_t left = MAX_TEXTS;
+    size_t left = MAX_FILES;
     for (size_t i = 0; run->wanted_count && i < run->local_path_count; i++) {
         struct file_walk walk;
         file_walk_open(&walk, run->local_paths[i]);
@@ -272,9 +280,10 @@ static void find_mappings(struct request_run *run)
     }
 }
 
-/* ---- the work ---- */
+/* ---- symbolication ---- */
 
-/* In a fiber: symbolicates the request. */
+/* Symbolicates the request with the sources that symbolicate_here() has opened. It calls this in a fiber. The result is `answer`, `code`
+ * and `error`. */
 static void request_work(void *arg)
 {
     struct request_run *run = arg;
@@ -284,7 +293,7 @@ static void request_work(void *arg)
     run->code = local_request_symbolicate(&run->request, run->inputs.config, &run->answer, &run->error);
 }
 
-/* Copies the options and sets `extract_variables`. */
+/* Writes the request's `options`: a copy of the object that `j` is in (NULL: none), with `extract_variables` true. False: invalid JSON. */
 static bool put_options(struct sl_json *j, struct sl_json_writer *w)
 {
     static const struct sl_str name = SL_STR("extract_variables");
@@ -304,7 +313,7 @@ static bool put_options(struct sl_json *j, struct sl_json_writer *w)
     return true;
 }
 
-/* Copies the body and adds the option `extract_variables` for the service. */
+/* Writes a copy of the request's body, in which `options` has `extract_variables` true. False when out of memory. */
 static bool body_with_variables(struct request_run *run, struct sl_buf *body)
 {
     static const struct sl_str options = SL_STR("options");
@@ -330,7 +339,7 @@ static bool body_with_variables(struct request_run *run, struct sl_buf *body)
     return good && !body->failed;
 }
 
-/* Sends the request to a running service. Returns a status. */
+/* Sends the request to the service of --server; the result is `answer`. Returns an exit status, after a report unless 0. */
 static int request_send(struct request_run *run)
 {
     static const char *const paths[] = {[LOCAL_JVM] = "/symbolicate-jvm",
@@ -350,7 +359,7 @@ static int request_send(struct request_run *run)
     return status;
 }
 
-/* Symbolicates the request in this process. Returns a status. */
+/* Symbolicates the request in this process; the result is `answer`. Returns an exit status, after a report unless 0. */
 static int request_symbolicate(struct request_run *run)
 {
     int status = symbolicate_here(run->o, run->project, run->local, &run->missing, &run->inputs, request_work, run);
@@ -361,7 +370,7 @@ static int request_symbolicate(struct request_run *run)
 
 /* ---- the command ---- */
 
-/* Sets options and format by the kind of request. Returns a status. */
+/* Sets the request's options and the output format, which depend on its kind. Returns an exit status: 2 after a report of a usage error. */
 static int request_options(struct request_run *run)
 {
     static const enum answer_kind sorts[] = {
@@ -369,7 +378,7 @@ static int request_options(struct request_run *run)
     run->sort = sorts[run->request.kind];
     run->request.no_scraping = option_given(run->o, "no-scrape") || server_is_offline(run->o);
     run->request.no_source_context = option_given(run->o, "no-source-context");
-    /* a JavaScript request that was made from an event of Sentry has the project's artifacts as its source */
+    /* a JavaScript request made from an event (`made`) names the Sentry project as its source of scripts, see put_artifacts() in event.c */
     run->request.own_sources =
         option_given(run->o, "use-request-sources") || (run->sort == SORT_JS && run->made.size && run->project->online);
     run->format = answer_format_choose(run->o, run->sort);
@@ -378,7 +387,8 @@ static int request_options(struct request_run *run)
     return run->format ? 0 : 2;
 }
 
-/* Lists the paths of --symbols and the arguments that exist on this machine. Servers are handled as sources. Returns a status. */
+/* Lists the paths of --symbols and SYMBOLS that exist on this machine in local_paths. Servers among them are left out: locator_open() makes
+ * them sources. Returns an exit status. */
 static int list_local_paths(struct request_run *run)
 {
     size_t count, more;
@@ -394,7 +404,7 @@ static int list_local_paths(struct request_run *run)
     return 0;
 }
 
-/* Does all that comes before the symbolication. Returns a status. */
+/* Reads the request or event, the options and the JVM mappings, or opens local scripts. Returns an exit status, after a report unless 0. */
 static int request_prepare(struct request_run *run, struct sl_str text, enum input_kind kind)
 {
     int status = list_local_paths(run);
@@ -405,6 +415,7 @@ static int request_prepare(struct request_run *run, struct sl_str text, enum inp
     if (status || run->sort == SORT_NATIVE || run->sort == SORT_MOZILLA)
         return status;
     if (run->request.kind == LOCAL_JS) {
+        /* no web server, local directory, Sentry project or service that could have the scripts */
         if (kind == INPUT_EVENT && run->request.no_scraping && !run->local_path_count && !run->project->online &&
             !option_given(run->o, "server"))
             return report_error(2, "In JS offline mode, you must provide a local symbol directory with --symbols",

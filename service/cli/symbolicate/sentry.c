@@ -1,3 +1,4 @@
+/* `symloom symbolicate`: reads which Sentry project to use, and downloads events from it. */
 #include "cli/symbolicate/sentry.h"
 
 #include <errno.h>
@@ -20,12 +21,13 @@ struct sentry_settings {
     const char *org, *project, *url; /* NULL: not given */
 };
 
+/* Returns the value of the option, else of the environment variable; NULL if neither is given. */
 static const char *sentry_setting(const struct options *o, const char *option, const char *variable)
 {
     return option_value(o, option, server_environment(variable));
 }
 
-/* Reads a secret from the first line of a file; `-` is standard input. */
+/* Reads a secret from the first line of a file; `-` is standard input. Returns an exit status, after a report unless 0. */
 static int read_secret(const char *path, struct sl_arena *arena, struct sl_secret *secret)
 {
     char line[8192];
@@ -46,7 +48,8 @@ static int read_secret(const char *path, struct sl_arena *arena, struct sl_secre
     return 0;
 }
 
-/* Reads a secret from an option, its file option or the environment. */
+/* Reads a secret from a file that the option `file` names; else from the value of `option` or of the environment variable. `*secret` is
+ * unchanged if none is given. Returns an exit status. */
 static int read_secret_option(const struct options *o, const char *option, const char *file, const char *variable,
                               struct sl_arena *arena, struct sl_secret *secret)
 {
@@ -58,20 +61,21 @@ static int read_secret_option(const struct options *o, const char *option, const
     if (!value || !*value)
         return 0;
     const char *copy = sl_arena_strndup(arena, value, strlen(value));
-    option_hide(o, option);
+    option_hide(o, option); /* overwrites the secret in argv, which `ps` shows */
     if (!copy)
         return report_no_memory();
     *secret = secret_make(sl_str(copy));
     return 0;
 }
 
-/* Returns the value of the project's configuration file `a`; if it has none, that of the user's, `b`. */
+/* Returns the first of two texts that is not NULL. */
 static const char *first_given(const char *a, const char *b)
 {
     return a ? a : b;
 }
 
-/* Returns the token or the cookies from the configuration; those of the first layer take precedence. */
+/* Returns the token (`token`) or the cookies of the first configuration in `layers` that has them; empty if none has. The value in `auth`
+ * (sentry.token) takes precedence over that of a key of its own (sentry.plain_token). */
 static struct sl_secret secret_of_files(struct config *const layers[2], struct sl_arena *arena, bool token)
 {
     for (size_t i = 0; i < 2 && layers[i]; i++) {
@@ -87,8 +91,8 @@ static struct sl_secret secret_of_files(struct config *const layers[2], struct s
     return (struct sl_secret){{NULL, 0}};
 }
 
-/* Fills in what neither the options nor the environment give, from the configuration files: that of the project first,
- * then that of the user. Either may be missing. */
+/* Fills in, from the user's configuration files (locator_load_config()), what neither the options nor the environment give. Cookies are not
+ * read if there is a token. Returns an exit status. */
 static int complete_from_files(const struct options *o, struct sl_arena *arena, struct sentry_settings *settings,
                                struct sentry_project *p)
 {
@@ -101,6 +105,7 @@ static int complete_from_files(const struct options *o, struct sl_arena *arena, 
         settings->project = first_given(settings->project, layers[i]->sentry.project);
         settings->url = first_given(settings->url, layers[i]->sentry.url);
     }
+    /* copies, since some of the texts belong to the configuration, which is released below */
     const char **stored[] = {&settings->org, &settings->project, &settings->url};
     for (size_t i = 0; i < sizeof stored / sizeof *stored; i++)
         if (*stored[i])
@@ -114,7 +119,8 @@ static int complete_from_files(const struct options *o, struct sl_arena *arena, 
     return 0;
 }
 
-/* Finds the credentials: a token, or else cookies. Returns an exit status. */
+/* Reads the credentials of the options and the environment: a token, else cookies. Options for cookies take precedence over a token of the
+ * environment. Returns an exit status. */
 static int read_secrets(const struct options *o, struct sl_arena *arena, struct sentry_project *p)
 {
     bool token = option_given(o, "auth-token") || option_given(o, "auth-token-file");
@@ -128,7 +134,8 @@ static int read_secrets(const struct options *o, struct sl_arena *arena, struct 
     return status;
 }
 
-/* Makes the URL of a project in Sentry's API; names are encoded, as they may contain any characters. */
+/* Makes the URL <base>/api/0/projects/<org>/<project>/ of a project in Sentry's API; the names are percent-encoded. False when out of
+ * memory. */
 static bool make_url(const char *base, const char *org, const char *project, struct sl_arena *arena, struct sl_str *url)
 {
     struct sl_buf text = {0};
@@ -145,7 +152,7 @@ static bool make_url(const char *base, const char *org, const char *project, str
     return copy != NULL;
 }
 
-/* Makes a source of the project's debug files, with the same credentials. */
+/* Makes p->debug_files, a symbol source of the project's debug files, with the same credentials. False when out of memory. */
 static bool add_debug_files(struct sentry_project *p, struct sl_arena *arena)
 {
     struct sl_buf url = {0};
@@ -172,6 +179,7 @@ int sentry_project_read(const struct options *o, bool required, struct sl_arena 
     int status = read_secrets(o, arena, p);
     if (status || offline)
         return status;
+    /* a project that only the configuration files name is used for ids of events alone */
     if (!required && !secret_present(p->token) && !secret_present(p->cookies) && !settings.org && !settings.project)
         return 0;
     status = complete_from_files(o, arena, &settings, p);
@@ -199,14 +207,14 @@ int sentry_project_read(const struct options *o, bool required, struct sl_arena 
 
 struct event_fetch {
     const struct sentry_project *project;
-    const char *id;
-    int fd;
+    const char *id; /* of the event */
+    int fd;         /* the temporary file that gets the event or its crash file */
     struct sl_arena arena;
     struct sl_error error;
     enum sl_code code;
 };
 
-/* Turns an error status of Sentry into an error with the reason phrase of HTTP. */
+/* Turns an HTTP error status of Sentry into an error (fetch_request.refused). */
 static enum sl_code sentry_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     static const struct {
@@ -228,7 +236,7 @@ static enum sl_code sentry_refused(void *arg, int status, struct sl_str body, st
                   : sl_fail(error, code, "Response from server: status %d", status);
 }
 
-/* Returns the URL of the event, or of its `attachment`, followed by `end`; NULL when out of memory. */
+/* Returns the URL of the event, or of its attachment with this id (NULL: none), followed by `end`; NULL when out of memory. */
 static const char *event_url(struct event_fetch *e, const char *attachment, const char *end)
 {
     struct sl_buf url = {0};
@@ -247,7 +255,8 @@ static const char *event_url(struct event_fetch *e, const char *attachment, cons
     return copy;
 }
 
-/* Sends a request; the answer goes into `body`, or into the file if that is NULL. */
+/* Sends a GET request with the project's credentials. The answer goes into `body`, or if that is NULL into the file e->fd. False with
+ * e->code and e->error set; also if `url` is NULL, which means out of memory. */
 static bool sentry_fetch(struct event_fetch *e, const char *url, struct sl_buf *body)
 {
     struct sl_buf bearer = {0};
@@ -282,7 +291,7 @@ static const struct sl_field attachment_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Returns the id of the first attachment that is a crash file; NULL if there is none. */
+/* Returns the id of the first attachment in a JSON list that is a minidump or an Apple crash report; NULL if there is none. */
 static const char *crash_attachment(struct event_fetch *e, struct sl_str list)
 {
     struct sl_json j = sl_json(list, &e->arena, false);
@@ -298,7 +307,7 @@ static const char *crash_attachment(struct event_fetch *e, struct sl_str list)
     return NULL;
 }
 
-/* In a fiber: downloads the event, or instead its crash file if one is attached. */
+/* Downloads the event to e->fd; if a crash file is attached to it, replaces the event by that file. Runs in a fiber, as fetches suspend. */
 static void fetch_event(void *arg)
 {
     struct event_fetch *e = arg;
@@ -306,6 +315,7 @@ static void fetch_event(void *arg)
     if (sentry_fetch(e, event_url(e, NULL, "json/"), NULL) &&
         sentry_fetch(e, event_url(e, NULL, "attachments/"), &list)) {
         const char *id = crash_attachment(e, sl_buf_view(&list));
+        /* a failed fetch has set e->code; if it is SL_OK, ftruncate has failed */
         if (id && (ftruncate(e->fd, 0) != 0 || !sentry_fetch(e, event_url(e, id, "?download=1"), NULL)) &&
             e->code == SL_OK)
             e->code = sl_fail_errno(&e->error, errno, "cannot empty a temporary file");

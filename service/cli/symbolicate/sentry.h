@@ -1,14 +1,13 @@
-/* A project of Sentry: the source of events, attachments, debug files and artifacts that are not on this machine. Private to this
- * folder.
- *
- * Options and the environment name it ($SENTRY_ORG, $SENTRY_PROJECT, $SENTRY_URL, $SENTRY_AUTH_TOKEN, $SENTRY_AUTH_COOKIES). */
+/* A project of Sentry: events, attachments, debug files, scripts and source maps come from it if they are not on this machine. Options and
+ * the environment ($SENTRY_ORG, $SENTRY_PROJECT, $SENTRY_URL, $SENTRY_AUTH_TOKEN, $SENTRY_AUTH_COOKIES) name the project. Private to this
+ * folder. */
 #pragma once
 
 #include "base/file.h"
 #include "cli/options.h"
 #include "origin/origin.h"
 
-/* Rows for the option table. */
+/* Rows of the table of options of `symbolicate` that name the Sentry project. */
 #define SENTRY_OPTIONS                                                                                                  \
     {"org", 'o', OPTION_VALUE, false, "SLUG", "Use this Sentry organization ($SENTRY_ORG)"},                            \
         {"project", 'p', OPTION_VALUE, false, "SLUG", "Use this Sentry project ($SENTRY_PROJECT)"},                     \
@@ -22,9 +21,9 @@
         "auth-cookies-file", 0, OPTION_VALUE, false, "FILE", "Read Sentry cookies from the first line of this file"     \
     }
 
-struct sentry_project { /* texts in the arena */
-    bool online;
-    struct sl_str url; /* of the project, with a trailing slash; NUL-terminated */
+struct sentry_project { /* texts in the arena of sentry_project_read */
+    bool online;        /* false: nothing is fetched from Sentry, and all but the credentials is unset */
+    struct sl_str url;  /* of the project, with a trailing slash; NUL-terminated */
     struct sl_str project;
     struct sl_secret token, cookies; /* only one is set */
     struct source debug_files;
@@ -35,6 +34,7 @@ struct sentry_project { /* texts in the arena */
  * environment name an organization, a project or credentials. Returns a status, after a report unless 0. Overwrites secrets in argv. */
 int sentry_project_read(const struct options *o, bool required, struct sl_arena *arena, struct sentry_project *project);
 
-/* Downloads and maps an event, or its attachment that is a crash file. Returns a status, after a report unless 0. */
+/* Downloads and maps the event with this id; if a crash file is attached to it, that file instead. Returns an exit status, after a report
+ * unless 0. */
 int sentry_event(const struct options *o, const struct sentry_project *project, const char *id,
                  struct sl_mapping *mapping);

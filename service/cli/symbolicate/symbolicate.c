@@ -62,7 +62,7 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-/* Symbolicates the JVM stack traces of a text, with --mapping alone. Returns a status. */
+/* Symbolicates the JVM stack traces of a text with the mappings of --mapping; other stacks are copied. Returns an exit status. */
 static int run_trace(const struct options *o, size_t mapping_count)
 {
     const struct sentry_project none = {.online = false};
@@ -83,14 +83,14 @@ static int run_trace(const struct options *o, size_t mapping_count)
     return status;
 }
 
-/* True if the user names paths where scripts and source maps may be. */
+/* True if --symbols or SYMBOLS arguments (those after the input) are given: JavaScript stacks are looked up only there. */
 static bool has_symbols(const struct options *o)
 {
     return option_given(o, "symbols") || o->argument_count > 1;
 }
 
-/* Symbolicates JavaScript stacks with the scripts below --symbols and the arguments after the stack. `stack` is NULL if the input has not
- * been read. Returns a status. */
+/* Symbolicates JavaScript stacks with the scripts below --symbols and SYMBOLS. `stack` is the text; NULL: read the input file. `only`: see
+ * symbolicate_text(). Returns an exit status. */
 static int run_scripts(const struct options *o, const struct sentry_project *project, const struct sl_str *stack,
                        enum sl_text_format only)
 {
@@ -103,8 +103,8 @@ static int run_scripts(const struct options *o, const struct sentry_project *pro
     return symbolicate_text(o, project, o->argument_count ? o->arguments[0] : "-", stack, only);
 }
 
-/* True if a file, compressed or not, begins like JSON or a crash file. Logs with traces are streamed and not examined; a line of dashes
- * proves nothing, since both logs and Apple's reports begin with one. */
+/* True if a file, compressed or not, begins like JSON or a crash file: then --mapping does not make it a log. Standard input is never
+ * examined. Does not look for a line of dashes, with which both logs and Apple's reports begin. */
 static bool is_no_log(const char *path)
 {
     static const char *const begins[] = {"{", "MDMP", "PMDM", "Incident Identifier:"};
@@ -116,13 +116,13 @@ static bool is_no_log(const char *path)
     bool opened = is_file && strcmp(path, "-") != 0 && log_input_open(&input, path);
     size_t size = opened ? log_input_read(&input, begin, sizeof begin, &problem) : 0, at = 0;
     log_input_end(&input);
-    at = size > 3 && memcmp(begin, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+    at = size > 3 && memcmp(begin, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a UTF-8 byte order mark */
     while (at < size && sl_is_blank(begin[at]))
         at++;
-    bool is = false;
+    bool found = false;
     for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
-        is = is || (size - at >= strlen(begins[i]) && memcmp(begin + at, begins[i], strlen(begins[i])) == 0);
-    return is;
+        found = found || (size - at >= strlen(begins[i]) && memcmp(begin + at, begins[i], strlen(begins[i])) == 0);
+    return found;
 }
 
 /* Symbolicates a request or event; returns an exit status. */
@@ -141,7 +141,8 @@ static int no_file(const struct options *o)
     return options_wrong(o, "no file given");
 }
 
-/* Reports an input of no known kind, with what it looks like. Returns a status. */
+/* Reports an input that cannot be symbolicated: advice if another option reads it, or what it looks like, or that it is unknown. Returns
+ * STATUS_NOTHING. */
 static int unknown_input(struct sl_bytes bytes)
 {
     static const char read[] =
@@ -162,13 +163,14 @@ static int unknown_input(struct sl_bytes bytes)
     return report_error(STATUS_NOTHING, error.message, read);
 }
 
-/* True if the input is to be written again as text, whatever it is. */
+/* True with --format text: the input, whatever its kind, is copied with names. Without --format it depends on the kind. */
 static bool wants_text(const struct options *o)
 {
     return strcmp(symbolicate_format(o, ""), "text") == 0 && option_given(o, "format");
 }
 
-/* Symbolicates a text with stacks of any format; a file is read again, piece by piece. */
+/* Symbolicates a text with stacks of any format. A regular file is read again, streamed, so that its size is not limited by memory. Returns
+ * an exit status. */
 static int run_text(const struct options *o, const struct sentry_project *project, const struct sl_str *text)
 {
     const char *path = o->argument_count ? o->arguments[0] : "-";
@@ -177,14 +179,14 @@ static int run_text(const struct options *o, const struct sentry_project *projec
     return symbolicate_text(o, project, path, is_file ? NULL : text, SL_TEXT_PLAIN);
 }
 
-/* True if a report of Apple is a text with the frames of a crash. */
+/* True if an Apple report is a text with the frames of a crash, neither JSON (.ips) nor a sampling report. */
 static bool is_text_report(struct sl_str text)
 {
     struct sl_str trimmed = sl_str_trimmed(text);
     return !sl_str_starts(trimmed, SL_STR("{")) && !sl_samples_is_text(text);
 }
 
-/* Symbolicates an input of a known kind. Returns a status. */
+/* Symbolicates an input of a known kind; one of unknown kind only as text, with --format text. Returns an exit status. */
 static int run_kind(const struct options *o, const struct sentry_project *project, enum input_kind kind,
                     struct sl_bytes bytes)
 {
@@ -194,7 +196,7 @@ static int run_kind(const struct options *o, const struct sentry_project *projec
     switch (kind) {
     case INPUT_MINIDUMP: return symbolicate_minidump(o, project, bytes);
     case INPUT_CORE: return symbolicate_core(o, project, bytes);
-    case INPUT_APPLE:
+    case INPUT_APPLE: /* a crash report as text has frames like those of a log */
         return wants_text(o) && is_text_report(text) ? run_text(o, project, &text)
                                                      : symbolicate_report(o, project, bytes);
     case INPUT_JSSTACK:
@@ -205,7 +207,7 @@ static int run_kind(const struct options *o, const struct sentry_project *projec
     case INPUT_EVENT:
     case INPUT_MOZILLA: return run_request(o, project, text, kind);
     case INPUT_PROFILE: return symbolicate_profile(o, project, text);
-    default:
+    default: /* INPUT_UNKNOWN */
         if (bytes.size && wants_text(o))
             return run_text(o, project, &text);
         return bytes.size || o->argument_count ? unknown_input(bytes) : no_file(o);
@@ -219,7 +221,8 @@ static bool is_event_id(const char *path)
            strcmp(path, "-") != 0;
 }
 
-/* Reports that the input cannot be opened, with the words of symbolicli, as scripts may look for them. Returns a status. */
+/* Reports that the input cannot be opened, with the reason in errno. The words are those of Sentry's symbolicli, also for files that are no
+ * events, as scripts may look for them. Returns an exit status. */
 static int cannot_open(const char *path)
 {
     struct sl_error error;
@@ -227,7 +230,7 @@ static int cannot_open(const char *path)
     return report_error(1, error.message, strerror(errno));
 }
 
-/* Maps the input file, or fetches the event with this id from Sentry. Returns a status. */
+/* Maps the input file, or if is_id, fetches the event with the id `path` from Sentry. Returns an exit status, after a report unless 0. */
 static int map_input(const struct options *o, const struct sentry_project *project, const char *path, bool is_id,
                      struct sl_mapping *mapping)
 {
@@ -247,12 +250,12 @@ static int map_input(const struct options *o, const struct sentry_project *proje
     return code == SL_OK ? 0 : report_file_error(path, code, &error);
 }
 
-/* Detects the kind of an input; of a very large text by its beginning. */
+/* Detects the kind of an input. Unless it is JSON, only its first MAX_DETECTED bytes are read, so that a large log is not read twice. */
 static enum input_kind detect(struct sl_bytes bytes)
 {
     enum { MAX_DETECTED = 64 << 20 };
     size_t at = 0;
-    while (at < bytes.size && (sl_is_blank((char)bytes.data[at]) || bytes.data[at] >= 0xEF))
+    while (at < bytes.size && (sl_is_blank((char)bytes.data[at]) || bytes.data[at] >= 0xEF)) /* a byte order mark */
         at++;
     bool is_json = at < bytes.size && bytes.data[at] == '{';
     return input_kind_detect(is_json ? bytes : sl_bytes_part(bytes, 0, MAX_DETECTED));
@@ -260,15 +263,15 @@ static enum input_kind detect(struct sl_bytes bytes)
 
 /* ---- standard input ---- */
 
-/* Copies the first bytes of a pipe, once there are some, and leaves them in the pipe. Sets `*is_all` if the writer has closed it. Returns the
- * number of bytes. */
+/* Copies the first bytes of a pipe to `head`, once there are some, and leaves them in the pipe. Returns their number; 0: none, or an error.
+ * `*is_all` tells whether the writer has closed the pipe; it is not set if the copy's pipe cannot be created. */
 static size_t peek_pipe(int fd, uint8_t *head, size_t capacity, bool *is_all)
 {
     enum { WAIT_MS = 100 };
     int copy[2];
     if (pipe2(copy, O_CLOEXEC) != 0)
         return 0;
-    ssize_t teed = tee(fd, copy[1], capacity, 0), size = 0;
+    ssize_t teed = tee(fd, copy[1], capacity, 0), size = 0; /* tee() does not consume what it copies */
     if (teed > 0)
         size = read(copy[0], head, (size_t)teed < capacity ? (size_t)teed : capacity);
     close(copy[0]);
@@ -279,8 +282,8 @@ static size_t peek_pipe(int fd, uint8_t *head, size_t capacity, bool *is_all)
     return size > 0 ? (size_t)size : 0;
 }
 
-/* True if standard input is a log that is still being written, or one that is too long for the pipe: it is answered while it comes. All
- * other inputs are read to their end first. */
+/* True if the input is a log on standard input, a pipe, whose writer has not closed it: the log is still growing, or too long for the
+ * pipe's buffer. Such a log is symbolicated while it is read. All other inputs are read to their end first. */
 static bool is_streamed(const char *path)
 {
     static uint8_t head[1 << 16];
@@ -289,15 +292,16 @@ static bool is_streamed(const char *path)
     if (strcmp(path, "-") != 0 || fstat(STDIN_FILENO, &st) != 0 || !S_ISFIFO(st.st_mode))
         return false;
     size_t size = peek_pipe(STDIN_FILENO, head, sizeof head, &is_all), at = 0;
-    if (is_all || !size || memchr(head, 0, size))
+    if (is_all || !size || memchr(head, 0, size)) /* a NUL: no text */
         return false;
+    /* beginnings of JSON, crash files, Apple reports, gzip, zstd, and of byte order marks: the whole input tells the kind */
     static const char *const begins[] = {
         "{",    "MDMP", "PMDM", "Incident Identifier:", "Process:", "-----", "\x1f\x8b", "\x28\xb5\x2f\xfd",
         "\xef", "\xff", "\xfe"};
     while (at < size && sl_is_blank((char)head[at]))
         at++;
-    bool is_markup = size - at >= 3 && memcmp(head + at, "{{{", 3) == 0;
-    for (size_t i = is_markup; i < sizeof begins / sizeof *begins; i++) /* the first one is of JSON */
+    bool is_markup = size - at >= 3 && memcmp(head + at, "{{{", 3) == 0;        /* LLVM's Symbolizer Markup, no JSON */
+    for (size_t i = is_markup ? 1 : 0; i < sizeof begins / sizeof *begins; i++) /* begins[0] is of JSON */
         if (size - at >= strlen(begins[i]) && memcmp(head + at, begins[i], strlen(begins[i])) == 0)
             return false;
     enum input_kind kind = input_kind_detect((struct sl_bytes){head, size});
@@ -305,8 +309,8 @@ static bool is_streamed(const char *path)
            (kind == INPUT_UNKNOWN && !input_unread_kind((struct sl_bytes){head, size}));
 }
 
-/* Symbolicates the file, or the event of Sentry whose id `path` is. INPUT_UNKNOWN: its bytes tell what it is. Returns
- * an exit status. */
+/* Symbolicates the file `path`, or the Sentry event whose id it is. `kind` is that of --type; INPUT_UNKNOWN: detect it. Returns an exit
+ * status. */
 static int run_input(const struct options *o, enum input_kind kind, const char *path)
 {
     struct sl_mapping mapping = {0};
@@ -314,7 +318,7 @@ static int run_input(const struct options *o, enum input_kind kind, const char *
     struct sentry_project project;
     bool is_id = is_event_id(path);
     int status = sentry_project_read(o, is_id, &arena, &project);
-    if (!status && (kind == INPUT_TEXT || (!kind && is_streamed(path)))) {
+    if (!status && (kind == INPUT_TEXT || (!kind && is_streamed(path)))) { /* read in blocks instead of mapped */
         status = symbolicate_text(o, &project, path, NULL, SL_TEXT_PLAIN);
     } else if (!status && !(status = map_input(o, &project, path, is_id, &mapping))) {
         status = run_kind(o, &project, kind ? kind : detect(mapping.bytes), mapping.bytes);
@@ -324,7 +328,8 @@ static int run_input(const struct options *o, enum input_kind kind, const char *
     return status;
 }
 
-/* Symbolicates the addresses of the command line or standard input; returns an exit status. A --type of something else is an error. */
+/* Symbolicates the addresses of the command line or standard input; `kind` is that of --type, and an error unless it is that of addresses
+ * or INPUT_UNKNOWN. Returns an exit status. */
 static int run_addresses(const struct options *o, enum input_kind kind)
 {
     struct sl_arena arena = {0};
@@ -338,8 +343,8 @@ static int run_addresses(const struct options *o, enum input_kind kind)
     return status;
 }
 
-/* Refuses a second crash file among the arguments: those after the first are symbol paths, so it would silently be ignored. Returns a
- * status. */
+/* Reports a usage error if an argument after the first, which is taken for symbols, is another crash file: it would silently be ignored.
+ * Returns 0, or the status of the error. Files that cannot be read are reported later, when symbols are searched. */
 static int refuse_second_input(const struct options *o)
 {
     for (size_t i = 1; i < o->argument_count; i++) {
@@ -357,13 +362,15 @@ static int refuse_second_input(const struct options *o)
     return 0;
 }
 
+/* True if --mapping can be used with an input of this kind. */
 static bool takes_mappings(enum input_kind kind)
 {
     return kind == INPUT_TRACE || kind == INPUT_TEXT || kind == INPUT_REQUEST || kind == INPUT_EVENT;
 }
 
-/* The command: decides what the input is, from the options before the bytes of the file, and symbolicates it. Addresses need no file; a
- * --mapping without a --type makes the input a log with JVM traces, unless the file is no log. Returns an exit status. */
+/* Runs `symbolicate`: decides what the input is and symbolicates it. Options decide first, and only then the bytes: --module, --maps and
+ * --pid mean addresses, for which no file is read; --mapping without --type means a log with JVM traces, unless the file begins like a
+ * crash file or JSON. Returns an exit status. */
 static int symbolicate_run(const struct options *o)
 {
     size_t mapping_count;
@@ -373,7 +380,7 @@ static int symbolicate_run(const struct options *o)
     if (option_given(o, "json") && strcmp(option_value(o, "format", "json"), "json") != 0)
         return options_wrong(o, "--json and --format cannot be combined");
     heap_configure_for_one_job();
-    table_fit(option_given(o, "no-trim") || option_given(o, "output") ? 0 : output_width());
+    table_fit(option_given(o, "no-trim") || option_given(o, "output") ? 0 : output_width()); /* 0: unlimited */
     if (type && !input_kind_parse(type, &kind))
         return options_wrong(
             o,
@@ -387,7 +394,8 @@ static int symbolicate_run(const struct options *o)
         return run_addresses(o, kind);
     if ((status = refuse_second_input(o)))
         return status;
-    if (!type && mapping_count && !is_no_log(path)) /* with symbols, other stacks are read too */
+    if (!type && mapping_count &&
+        !is_no_log(path)) /* with symbols, stacks of native code and scripts are looked up too */
         kind = has_symbols(o) ? INPUT_TEXT : INPUT_TRACE;
     if (kind == INPUT_TRACE)
         return run_trace(o, mapping_count);

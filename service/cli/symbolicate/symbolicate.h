@@ -32,22 +32,26 @@ struct walked_dump;
 
 /* ---- log_input.c ---- */
 
-/* The text encoding of a log. */
+/* The text encoding of a log, and the state of converting it to UTF-8 and the output back. */
 struct log_encoding {
-    enum { LOG_BYTES, LOG_UTF16_LITTLE, LOG_UTF16_BIG } units;
-    bool known, has_mark; /* has_mark: the log begins with a byte order mark */
-    bool began_output;
-    uint8_t pending_in[4], pending_out[4]; /* incomplete characters */
+    enum { LOG_BYTES, LOG_UTF16_LITTLE, LOG_UTF16_BIG } units; /* LOG_BYTES: UTF-8 or any bytes, which are copied */
+    bool known;                            /* the first bytes were read: `units` and `has_mark` are set */
+    bool has_mark;                         /* the log begins with a byte order mark; so will the output */
+    bool began_output;                     /* the output's byte order mark was written, if it has one */
+    uint8_t pending_in[4], pending_out[4]; /* bytes of a character whose other bytes have not come yet */
     size_t pending_in_size, pending_out_size;
-    struct sl_buf in, out;
+    struct sl_buf in; /* input as UTF-8; the bytes before `in_at` were returned by log_input_read() */
     size_t in_at;
+    struct sl_buf out; /* the last text of log_input_encode() */
 };
 
-/* Reads a log in pieces, compressed (gzip, zstd) or not, in UTF-8 or UTF-16. To begin, set `fd`, which stays the caller's, and zero the
- * rest. */
+/* Reads a log block by block, compressed (gzip, zstd) or not, in UTF-8 or UTF-16. Begin with log_input_open(); or set `fd`, which the
+ * caller then closes, and zero the rest. */
 struct log_input {
     int fd;
-    bool begun, ended, opened;
+    bool begun;                   /* `block` was allocated and compression was detected */
+    bool ended;                   /* read() has returned 0 or an error */
+    bool opened;                  /* log_input_end() closes `fd` */
     struct http_decoder *decoder; /* NULL: not compressed */
     uint8_t *block;               /* the last bytes read; `left` is the unused part */
     struct sl_bytes left;
@@ -62,8 +66,8 @@ bool log_input_waits(const struct log_input *input, int ms);
 /* Reads 1 to `capacity` bytes: returns what has arrived instead of waiting for more. 0 at the end; `*problem` is set if the input is
  * truncated. */
 size_t log_input_read(struct log_input *input, void *data, size_t capacity, const char **problem);
-/* Encodes output text like the input; a terminal gets UTF-8. The result is a view of `text` or of the input's buffer. `*ok` is false
- * when out of memory. */
+/* Encodes a text of the output, in UTF-8, like the input. A terminal gets UTF-8, unless the text goes `to_file`. The result is a view of
+ * `text` or of the input's buffer. `*ok` is false when out of memory. */
 struct sl_str log_input_encode(struct log_input *input, struct sl_str text, bool to_file, bool *ok);
 void log_input_end(struct log_input *input);
 
@@ -84,22 +88,23 @@ extern const struct missing_words missing_mappings;
 int symbolicate_trace(const char *path, const char *const *mappings, size_t mapping_count,
                       const struct trace_options *options);
 
-/* The mappings for traces in a text. text_trace_open() reports what is wrong, and sets a status; the result is to be closed in any
- * case. `missing` gets frames as above. */
+/* The mappings for JVM stack traces in a text. text_trace_open() reads the mapping files and sets `*status`: 0, or 1 after a report on
+ * stderr. Close the result even then. `missing` gets the frames whose class no mapping has, except classes of Java and Android. */
 struct text_trace;
 struct text_trace *text_trace_open(const char *const *mappings, size_t mapping_count, struct missing_report *missing,
                                    int *status);
 /* Returns the reader of all lines of the text, for local_text.trace. */
 struct sl_jvm_trace *text_trace_reader(struct text_trace *trace);
-/* Returns the mappings for a request to the JVM's API. */
+/* Returns the mappings, and their `*count`, for local_request.mappings. */
 const struct local_mapping *text_trace_mappings(const struct text_trace *trace, size_t *count);
-void text_trace_close(struct text_trace *trace, const char *path); /* may be NULL */
+/* Counts the frames in `missing`, warns of lines of the text `path` that were left unchanged, and frees `trace`, which may be NULL. */
+void text_trace_close(struct text_trace *trace, const char *path);
 
 /* ---- text.c ---- */
 
-/* Symbolicates a text with stacks: the text of `whole`, or if that is NULL what the file `path` holds (`-` is standard input), which is
- * streamed: lines are written when the input pauses. Reads frames of one format `only`, or of all (SL_TEXT_PLAIN). Scripts and mappings are
- * those of the options. Returns the status. */
+/* Symbolicates a text with stacks: `whole`, or if that is NULL the file `path` (`-` is standard input), which is streamed: lines are
+ * written when the input pauses. Looks up only frames of the format `only`, or all with SL_TEXT_PLAIN. The options name scripts, source
+ * maps and JVM mappings. Returns the exit status. */
 int symbolicate_text(const struct options *o, const struct sentry_project *project, const char *path,
                      const struct sl_str *whole, enum sl_text_format only);
 
@@ -109,7 +114,8 @@ int symbolicate_text(const struct options *o, const struct sentry_project *proje
 int symbolicate_crash(const struct options *o, const struct sentry_project *project, enum crash_file_kind kind,
                       struct sl_bytes bytes);
 
-/* The same for a core; `modules` are the ids that it lacks (struct crash_file), or NULL. */
+/* Symbolicates an ELF core file. `modules`: JSON with the build ids of modules that the core lacks (crash_file.modules), or NULL. Returns
+ * the exit status. */
 int symbolicate_core_with_ids(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes,
                               const char *modules);
 
@@ -143,7 +149,7 @@ int symbolicate_addresses(const struct options *o, const struct sentry_project *
 
 /* ---- answer.c ---- */
 
-/* The kinds of answers. */
+/* What an answer is for: a minidump or core, an Apple report, or a request for native code, JavaScript, the JVM or in Mozilla's format. */
 enum answer_kind { SORT_DUMP, SORT_REPORT, SORT_NATIVE, SORT_JS, SORT_JVM, SORT_MOZILLA };
 
 /* Prints an answer to `out`. False when out of memory. */
@@ -157,9 +163,9 @@ struct answer_format {
     answer_print *print;           /* NULL: copy the JSON */
     const struct frame_view *view; /* columns of frames; NULL if `print` does not use one */
     bool crashed_only;             /* prints only the crashed thread, unless the options name another */
-    bool needs_walk;               /* needs data that answers lack: the result of the stack walk; in addition .. */
-    bool needs_registers;          /* .. the registers of each frame */
-    bool needs_facts;              /* .. the result of sl_minidump_read_facts */
+    bool needs_walk;               /* needs the dump's threads as walked in this process, which answers lack */
+    bool needs_registers;          /* with needs_walk: also the registers of each frame */
+    bool needs_facts;              /* with needs_walk: also the result of sl_minidump_read_facts */
     bool skips_writer;             /* leaves out the thread that wrote the dump, and does not number it */
     bool is_json;                  /* `print` writes JSON, always with all threads */
     bool needs_candidates;         /* needs the status of each candidate file */
@@ -168,8 +174,9 @@ struct answer_format {
 /* Returns the format that the options select for this kind of answer; NULL after a report of a usage error. */
 const struct answer_format *answer_format_choose(const struct options *o, enum answer_kind sort);
 
-/* Prints a complete answer, whose text it consumes, and then the line about missing symbols (text formats, and all formats with
- * --fail-on-missing). `walked` is NULL unless the format needs it; `missing` holds the searched locations. Returns the status. */
+/* Prints the complete answer `text`, which it overwrites, to --output or standard output; then on stderr the line about missing symbols,
+ * for text formats and with --fail-on-missing. `walked` is NULL unless the format needs_walk; `missing` holds the searched locations.
+ * Returns the exit status. */
 int answer_print_notes(const struct options *o, const struct answer_format *format, enum answer_kind sort,
                        const struct walked_dump *walked, struct missing_report *missing, struct sl_buf *text);
 
@@ -181,7 +188,7 @@ void answer_describe_missing(const struct symbolicated_answer *answer, struct mi
 
 /* ---- common.c ---- */
 
-/* Returns the value of --format, or `usual`. */
+/* Returns the output format: the value of --format, or `json` with --json; `usual` if neither is given. */
 const char *symbolicate_format(const struct options *o, const char *usual);
 
 /* Maps the input, decompressed; `-` is standard input. Errors as for map_file(). */
@@ -205,10 +212,11 @@ struct local_files {
     const char **items;
     size_t count, capacity;
 };
-/* Adds the file at this absolute path, if it exists, and its separate debug files, searched as `lookup` does. Only with
+/* Adds the file at this absolute path and its separate debug files; nothing if the path is relative or no regular file. Callers check
  * --local-debug-info. False when out of memory. */
 bool local_files_add(struct local_files *files, struct sl_str path);
-/* Adds the separate debug file of a build id (lower-case hex) under the same conditions. */
+/* Adds the file of the system's debug directory (/usr/lib/debug/.build-id/..) for a build id in lower-case hex, if there is one. Callers
+ * check --local-debug-info. False when out of memory. */
 bool local_files_add_build_id(struct local_files *files, struct sl_str code_id);
 
 /* The configuration and sources for lookups in this process. */
@@ -221,14 +229,15 @@ struct search_inputs {
     struct sl_str scope; /* cache scope: --scope, else the Sentry project, else the global one */
 };
 
-/* Fills `inputs` from the options, the symbol paths among the arguments and, after these, `local` (may be NULL), for any number of
- * calls of symbolicate_in_time(). Close it if the status is 0; other statuses come after a report. */
+/* Fills `inputs` with the sources of the options, of the symbol paths among the arguments, of the Sentry project and of `local` (may be
+ * NULL). They serve any number of calls of symbolicate_in_time(). Returns an exit status: 0, then call search_inputs_close(); or another
+ * one after a report. */
 int search_inputs_open(const struct options *o, const struct sentry_project *project, const struct local_files *local,
                        struct search_inputs *inputs);
 /* Closes the locator, and adds what was searched to `missing` (may be NULL). */
 void search_inputs_close(struct search_inputs *inputs, struct missing_report *missing);
-/* Fills `inputs` from the options, the symbol paths among the arguments and, after these, `local` (may be NULL); then runs `work(arg)`
- * like symbolicate_in_time. Adds the searched locations to `missing` (may be NULL). Returns a status, after a report unless 0. */
+/* Opens `inputs` as search_inputs_open() does, runs `work(arg)` in a fiber for at most the time of --timeout, and closes `inputs`. Adds the
+ * searched locations to `missing` (may be NULL). Returns an exit status, after a report unless 0. */
 int symbolicate_here(const struct options *o, const struct sentry_project *project, const struct local_files *local,
                      struct missing_report *missing, struct search_inputs *inputs, void (*work)(void *arg), void *arg);
 
@@ -236,18 +245,18 @@ int symbolicate_here(const struct options *o, const struct sentry_project *proje
  * 0. */
 int symbolicate_in_time(const struct options *o, struct locator *locator, void (*work)(void *arg), void *arg);
 
-struct remote_part { /* a part of a multipart form */
+struct remote_part { /* a field of a form (multipart/form-data) */
     const char *name;
     struct sl_bytes bytes;
 };
 
-/* Posts a JSON body, or with parts a form, to the service at --server and waits for its answer. Returns a status, after a report unless
- * 0. */
+/* Posts `json`, or a form if part_count is not 0, to `path` of the service at --server, and waits for its answer. Returns an exit status,
+ * after a report unless 0. */
 int remote_symbolicate(const struct options *o, const char *path, struct sl_str json, const struct remote_part *parts,
                        size_t part_count, struct sl_buf *answer);
 
-/* Strips the `status` from the answer, in place: `{` overwrites the last byte of the removed part. With `indent` the result is formatted
- * in `out`. `*json` is the text to write. False when out of memory. */
+/* Removes the member `status`, which stands first in an answer, in place: `{` overwrites the last byte of the removed part. With `indent`
+ * the result is formatted in `out`. `*json` is the text to write. False when out of memory. */
 bool answer_write_json(struct sl_buf *answer, bool indent, struct sl_buf *out, struct sl_str *json);
 
 /* Writes a string member of a request, unless the text is empty. */
@@ -270,10 +279,10 @@ struct answer_style {
     int64_t exception; /* the index of the thread with the last exception's stack, printed first; ALL_THREADS: none */
     uint64_t context;  /* source lines above and below the frame's line */
     bool colour;
-    bool unused, candidates;             /* also print unreferenced modules; the candidate files */
-    bool brief;                          /* stackwalk: print only the frames of the thread */
+    bool unused, candidates;             /* full: also print modules without a frame; the files searched for modules */
+    bool brief;                          /* stackwalk: print only the titles of threads and their frames */
     bool stack_contents, stack_pointers; /* stackwalk: print stack memory too; print only stack words */
-    const struct frame_view *view;       /* of the selected format */
+    const struct frame_view *view;       /* columns of the selected format */
     const struct walked_dump *walked;    /* for formats of other tools; else NULL */
 };
 

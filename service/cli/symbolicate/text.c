@@ -1,6 +1,6 @@
 /* `symloom symbolicate`: text with stacks of any format, in a file or on standard input:
  *
- *     log_input.c ──▶ a part of whole lines ──▶ api/local_text.h ──▶ output
+ *     log_input.c ──▶ a part: some whole lines ──▶ api/local_text.h ──▶ output
  *
  * A part ends where the input pauses, or is MAX_PART bytes long, so a text of any size needs constant memory. */
 #include "cli/symbolicate/symbolicate.h"
@@ -14,7 +14,8 @@
 #include "cli/locator/locator.h"
 #include "js/names.h"
 
-/* MAX_NAMED: scripts without a map that the report lists. */
+/* MAX_PART: bytes of lines that are symbolicated at once. PAUSE_MS: how long the frames of a script at the end wait for more lines.
+ * MAX_NAMED: scripts without a source map that the report lists. */
 enum { MAX_PART = 1024 * 1024, BLOCK = 64 * 1024, PAUSE_MS = 100, MAX_NAMED = 1000 };
 
 struct text_run {
@@ -22,30 +23,29 @@ struct text_run {
     const struct sentry_project *project;
     struct search_inputs inputs; /* opened for the first part that is looked up */
     bool is_open;
-    struct sl_text reader;
+    struct sl_text reader; /* the modules that the text has listed so far */
     struct sl_map
-        known_names; /* names of the reader's modules whose files on this machine were looked for; values: not NULL */
+        known_names; /* names of those modules whose files on this machine were looked for; values: not NULL */
     struct missing_report missing, missing_scripts, missing_traces;
-    struct local_artifacts *scripts; /* NULL: no scripts are given */
-    struct local_request local;      /* for frames of scripts and of the JVM */
-    struct sl_map warned_scripts;    /* URLs of scripts with a malformed source map; values: not NULL */
-    struct text_trace *trace;        /* NULL: no mapping is given */
-    struct log_input *input;         /* NULL: the whole text is in memory */
-    struct output_file *file;        /* NULL: standard output */
-    struct sl_buf held;
+    struct local_artifacts *scripts;    /* NULL: no scripts are given */
+    struct local_request local;         /* for frames of scripts and of the JVM */
+    struct sl_map warned_scripts;       /* URLs of scripts with a malformed source map; values: not NULL */
+    struct text_trace *trace;           /* NULL: no mapping is given */
+    struct log_input *input;            /* NULL: the whole text is in memory */
+    struct output_file *file;           /* NULL: standard output */
+    struct sl_buf held;                 /* text that was read but not written yet */
     size_t frame_count, without_module; /* native frames, and those of them whose module is unknown */
     bool failed;                        /* the output cannot be written any more */
-    /* the current part */
-    struct local_text part;
-    struct sl_buf answer;
+    struct local_text part;             /* the lines that are symbolicated now, and how */
+    struct sl_buf answer;               /* `part` with names, or JSON */
     enum sl_code code;
     struct sl_error error;
 };
 
-/* ---- what is found ---- */
+/* ---- callbacks of local_text_symbolicate() ---- */
 
-/* Adds the file at the module's path on this machine, and its debug files, to the files that are searched. Once for each name: parts
- * of a growing log are short, and each asks for all modules that are known. */
+/* Adds the file at the module's path on this machine, and its debug files, to the files that are searched. Only once for each name, since
+ * every part of a growing log, often a few lines, asks for all modules that the log has listed. */
 static void add_local_files(struct text_run *t, struct sl_str name)
 {
     struct sl_arena arena = {0};
@@ -58,7 +58,8 @@ static void add_local_files(struct text_run *t, struct sl_str name)
     sl_arena_free(&arena);
 }
 
-/* Finds the ids of a module by its name: the file at its path on this machine (--local-debug-info), or one of the symbol paths. */
+/* Finds the ids of a module of which the text has only the name (local_text.find_id): with --local-debug-info by the file at its path on
+ * this machine, else by a file of the symbol paths. False if there is none. */
 static bool find_id(void *arg, struct sl_str name, struct object_id *id)
 {
     struct text_run *t = arg;
@@ -67,7 +68,7 @@ static bool find_id(void *arg, struct sl_str name, struct object_id *id)
     return locator_find_named(t->inputs.locator, name, id);
 }
 
-/* Adds a module on the stacks to the report of missing symbols (local_text.on_module). */
+/* Counts a module on the stacks in the report of missing symbols, once (local_text.on_module). */
 static void on_module(void *arg, const struct object_id *id, bool found)
 {
     struct text_run *t = arg;
@@ -84,7 +85,7 @@ static bool is_of_engine(struct sl_str url)
            sl_str_starts(url, SL_STR("bun:"));
 }
 
-/* Warns, once for a script, of a source map with malformed `scopes`. */
+/* Warns of a source map with malformed `scopes`, once for each script; `name` is that of the script. */
 static void warn_of_scopes(struct text_run *t, const struct local_script_frame *frame, struct sl_str name)
 {
     bool is_new;
@@ -99,12 +100,13 @@ static void warn_of_scopes(struct text_run *t, const struct local_script_frame *
                SL_STR_ARG(name), frame->bad_scopes);
 }
 
-/* Counts a frame of a script for the report, and notes why it was not mapped (local_text.on_script). */
+/* Counts a frame of a script in the report of missing source maps, with the reason if it was not mapped (local_text.on_script). */
 static void on_script(void *arg, const struct local_script_frame *frame)
 {
     struct text_run *t = arg;
     struct missing_report *missing = &t->missing_scripts;
     bool is_mapped = frame->outcome == LOCAL_SCRIPT_MAPPED;
+    /* the report names scripts by their file, without host, directory and query */
     struct sl_str name = path_file_name(sl_js_strip_hostname(sl_js_without_parameters(frame->url)));
     const char *query = name.size ? memchr(name.data, '?', name.size) : NULL;
     name.size = query ? (size_t)(query - name.data) : name.size;
@@ -120,7 +122,7 @@ static void on_script(void *arg, const struct local_script_frame *frame)
         missing_add(missing, name, (struct sl_str){NULL, 0});
 }
 
-/* Looks up the part, in the fiber of symbolicate_in_time(). */
+/* Symbolicates the part; the result is `answer`, `code` and `error`. Runs in the fiber of symbolicate_in_time(). */
 static void look_up(void *arg)
 {
     struct text_run *t = arg;
@@ -132,7 +134,8 @@ static void look_up(void *arg)
     t->code = local_text_symbolicate(&t->part, t->inputs.config, &t->answer, &t->error);
 }
 
-/* Lets a running service (--server) symbolicate the part. Returns a status. */
+/* Lets a running service (--server) symbolicate the part: sets t->answer to the text of its answer, or with wants_json to the whole answer.
+ * Returns an exit status. */
 static int ask_server(struct text_run *t)
 {
     static const struct sl_field fields[] = {{.key = SL_STR("text"), .type = SL_FIELD_TEXT, .required = true},
@@ -154,12 +157,13 @@ static int ask_server(struct text_run *t)
     return status;
 }
 
-/* Looks up the frames of the part in this process; the result is `answer`. Returns a status. */
+/* Symbolicates the part in this process; the result is t->answer. Returns an exit status. */
 static int find_here(struct text_run *t)
 {
     int status = 0;
     if (!t->is_open && (status = search_inputs_open(t->o, t->project, NULL, &t->inputs)))
         return status;
+    /* an empty source, to which add_local_files() adds files when the text names modules */
     if (!t->is_open && option_given(t->o, "local-debug-info") && !locator_add_files(t->inputs.locator, NULL, 0))
         return report_no_memory();
     t->inputs.sources = locator_sources(t->inputs.locator, &t->inputs.source_count);
@@ -168,8 +172,8 @@ static int find_here(struct text_run *t)
     return status || t->code == SL_OK ? status : report_error(1, t->error.message, NULL);
 }
 
-/* Looks up the frames of the part; the result is `answer`. Scripts and mappings of this machine serve the frames that a service has left.
- * Returns a status. */
+/* Symbolicates the part by the service of --server if that is given, else in this process; the result is t->answer. Frames in the service's
+ * text that still lack names are then looked up in this process, if scripts or JVM mappings are given. Returns an exit status. */
 static int find_names(struct text_run *t)
 {
     sl_buf_free(&t->answer);
@@ -186,7 +190,8 @@ static int find_names(struct text_run *t)
     return status;
 }
 
-/* True if the part has a frame that can be looked up, or lists modules: then it has to be read with the state of `reader`. */
+/* True if the text has a frame to look up, or lists modules: then it is symbolicated, which also updates t->reader; other text is copied.
+ * Uses a reader of its own, so that t->reader does not read the lines twice. */
 static bool has_frames(const struct text_run *t, struct sl_str text)
 {
     struct sl_text reader;
@@ -196,6 +201,7 @@ static bool has_frames(const struct text_run *t, struct sl_str text)
     sl_text_begin(&reader);
     while (!found && sl_text_next_line(&text, &line)) {
         while (sl_text_next(&reader, &line, &piece) && !found)
+            /* SL_TEXT_MADE: Symbolizer Markup that is replaced; scripts count only if local ones are given */
             found = (piece.kind == SL_TEXT_NATIVE && !piece.native.is_named) || piece.kind == SL_TEXT_MADE ||
                     (piece.kind == SL_TEXT_SCRIPT && t->part.files);
         found = found || reader.module_count;
@@ -206,7 +212,7 @@ static bool has_frames(const struct text_run *t, struct sl_str text)
 
 /* ---- parts ---- */
 
-/* Writes to the output, in the encoding of the input. False when out of memory. */
+/* Writes to the output, in the encoding of the input. False when out of memory; a failed write sets t->failed instead. */
 static bool text_put(struct text_run *t, struct sl_str text)
 {
     bool good = true;
@@ -217,7 +223,7 @@ static bool text_put(struct text_run *t, struct sl_str text)
     return good;
 }
 
-/* Symbolicates and writes whole lines. Returns a status. */
+/* Symbolicates and writes whole lines; lines without frames are copied. is_last: no more text follows. Returns an exit status. */
 static int put_part(struct text_run *t, struct sl_str lines, bool is_last)
 {
     struct sl_str text = lines;
@@ -237,8 +243,8 @@ static int put_part(struct text_run *t, struct sl_str lines, bool is_last)
     return status ? status : text_put(t, text) ? 0 : report_no_memory();
 }
 
-/* Returns the size of the lines that later input cannot change: all but the frames of a script at the end, as the name of a function may
- * come from its caller. */
+/* Returns the size of the whole lines before the JavaScript frames that the text ends with. These frames have to wait for the next one: the
+ * name of a function can come from the frame of its caller. */
 static size_t settled_size(struct sl_str text)
 {
     struct sl_js_stack_frame frame;
@@ -253,29 +259,29 @@ static size_t settled_size(struct sl_str text)
     return 0;
 }
 
-/* Returns the size of the text that can be written now: whole lines that later input does not change. 0: more input is needed
- * first, or is there already, so that fewer parts are made. `end`: no more input comes. */
+/* Returns how much of `held` can be symbolicated now: whole lines whose result later input does not change. 0: read more first, because it
+ * is needed, or because it has arrived and larger parts are faster. `end`: no more input comes, so all of it. */
 static size_t complete_size(const struct text_run *t, bool end)
 {
     struct sl_str text = sl_buf_view(&t->held);
     const char *newline = memrchr(text.data, '\n', text.size);
     size_t lines = newline ? (size_t)(newline + 1 - text.data) : 0;
     bool full = text.size >= MAX_PART;
-    if (end || (!lines && full))
+    if (end || (!lines && full)) /* a line that is longer than a part is cut */
         return text.size;
     if (!full && log_input_waits(t->input, 0))
         return 0;
     size_t settled = t->part.files ? settled_size(text) : lines;
+    /* an Apple report as JSON is read as a whole, since its images may come last; one that is larger than a part is cut */
     size_t whole = sl_text_complete_size((struct sl_str){text.data, lines});
-    if (whole < lines &&
-        (whole || !full)) /* the images of an Apple report may come last; one that is larger than a part is cut */
+    if (whole < lines && (whole || !full))
         return whole;
     if (settled || (!full && log_input_waits(t->input, PAUSE_MS)))
         return settled;
-    return lines;
+    return lines; /* only frames of a script, but no more input came for PAUSE_MS, or the part is full */
 }
 
-/* Symbolicates the text while it is read. Returns a status. */
+/* Symbolicates the text of `path` (`-`: standard input) while it is read. Returns an exit status. */
 static int stream(struct text_run *t, const char *path)
 {
     struct log_input input;
@@ -297,7 +303,7 @@ static int stream(struct text_run *t, const char *path)
             status = put_part(t, (struct sl_str){(const char *)t->held.data, size}, end);
         memmove(t->held.data, t->held.data + size, t->held.size - size);
         t->held.size -= size;
-        if (size && !t->file && !end)
+        if (size && !t->file && !end) /* the reader of a growing log sees the lines at once */
             t->failed |= !output_flush();
     }
     t->input = NULL;
@@ -305,9 +311,9 @@ static int stream(struct text_run *t, const char *path)
     return !status && problem ? report_error(1, path, problem) : status;
 }
 
-/* ---- structure instead of text ---- */
+/* ---- other formats than text ---- */
 
-/* Prints the JSON answer for the whole text, or its native stacks in a format of crashes. Returns a status. */
+/* Prints the answer for the whole text as JSON, or its native stacks in a format like `full`. Returns an exit status. */
 static int print_answer(struct text_run *t, struct sl_str text)
 {
     const struct answer_format *format = answer_format_choose(t->o, SORT_NATIVE);
@@ -317,7 +323,7 @@ static int print_answer(struct text_run *t, struct sl_str text)
     t->part.wants_json = true;
     t->part.files = &t->local;
     t->part.candidates = format->needs_candidates || option_given(t->o, "candidates");
-    t->part.on_module = NULL;
+    t->part.on_module = NULL; /* answer_print_notes() reports what is missing */
     t->part.on_script = NULL;
     int status = find_names(t);
     if (t->is_open)
@@ -328,7 +334,7 @@ static int print_answer(struct text_run *t, struct sl_str text)
     return status;
 }
 
-/* Reads all of a text into `held`. */
+/* Reads all of a text into t->held. Returns an exit status. */
 static int read_all(struct text_run *t, const char *path)
 {
     struct log_input input;
@@ -354,8 +360,8 @@ static const struct missing_words missing_maps = {
     .advice = "pass --symbols with the scripts and source maps of the same build",
 };
 
-/* Sets how the part uses scripts and mappings. */
-static void describe_helpers(struct text_run *t)
+/* Sets in t->part and t->local how frames of scripts and of the JVM are looked up. Scripts are never downloaded from the web. */
+static void set_helpers(struct text_run *t)
 {
     t->local.no_scraping = true;
     t->local.no_source_context = option_given(t->o, "no-source-context");
@@ -371,7 +377,7 @@ static void describe_helpers(struct text_run *t)
     }
 }
 
-/* Opens the scripts on this machine and the mappings that the options name. Returns a status. */
+/* Opens the helpers of the look-up: scripts below --symbols and SYMBOLS, and the JVM mappings of --mapping. Returns an exit status. */
 static int open_helpers(struct text_run *t)
 {
     size_t count = 0, symbol_count, mapping_count, more;
@@ -382,7 +388,8 @@ static int open_helpers(struct text_run *t)
     int status = all ? 0 : report_no_memory();
     for (size_t i = 0; !status && i < symbol_count + more; i++) {
         all[count] = source_path_without_layout(i < symbol_count ? symbols[i] : arguments[i - symbol_count]);
-        count += access(all[count], F_OK) == 0; /* servers are no places of scripts */
+        count += access(all[count], F_OK) ==
+                 0; /* the next path overwrites one that does not exist: a URL of a symbol server */
     }
     for (size_t i = 0; i < count; i++)
         missing_add_location(&t->missing_scripts, sl_str(all[i]));
@@ -392,11 +399,12 @@ static int open_helpers(struct text_run *t)
         t->trace = text_trace_open(mappings, mapping_count, &t->missing_traces, &status);
     free(all);
     if (!status)
-        describe_helpers(t);
+        set_helpers(t);
     return status;
 }
 
-/* Symbolicates the text in the format of the options. Returns a status. */
+/* Symbolicates the text `whole`, or if that is NULL the file `path`, and writes it in the format of the options. Formats other than text
+ * need all of it in memory. Returns an exit status. */
 static int run_text(struct text_run *t, const char *path, const struct sl_str *whole)
 {
     struct output_file file;
@@ -421,7 +429,7 @@ static int run_text(struct text_run *t, const char *path, const struct sl_str *w
     return status;
 }
 
-/* Prints what was missing, and returns the status with --fail-on-missing. */
+/* Prints what was missing, unless the command has failed. Returns the exit status: 3 with --fail-on-missing if something is missing. */
 static int report_missing(struct text_run *t, struct missing_report *report, int status)
 {
     if (!status)
@@ -429,7 +437,7 @@ static int report_missing(struct text_run *t, struct missing_report *report, int
     return missing_status(report, t->o, status);
 }
 
-/* Warns when frames could not be looked up at all: the text may come back as it was. */
+/* Warns of native frames whose module is unknown, or of a text without frames to look up: it was written without any change. */
 static void explain(const struct text_run *t)
 {
     if (option_given(t->o, "quiet") || option_given(t->o, "server") || t->part.wants_json)
@@ -468,7 +476,7 @@ int symbolicate_text(const struct options *o, const struct sentry_project *proje
     text_trace_close(t.trace, path);
     local_artifacts_free(t.scripts);
     sl_map_free(&t.warned_scripts);
-    if (!t.part.wants_json)
+    if (!t.part.wants_json) /* else answer_print_notes() has reported them */
         status = report_missing(&t, &t.missing, status);
     if (!status)
         explain(&t);

@@ -1,5 +1,5 @@
-/* `symbolicate` as tools that write names into texts: asan_symbolize of compiler-rt, ndk-stack of Android's NDK, and
- * `llvm-symbolizer --filter-markup` (lookup hands it over). */
+/* Commands that write function names into texts by running `symbolicate`: asan_symbolize of compiler-rt, ndk-stack of Android's NDK, and
+ * `llvm-symbolizer --filter-markup`, which the command llvm-symbolizer (lookup) passes on. */
 #include "cli/symbolicate/symbolicate.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@ extern const struct command command_symbolicate;
 
 enum { MAX_WORDS = 16 };
 
-struct text_words { /* a command line of `symbolicate` */
+struct text_words { /* additional arguments for `symbolicate`; callers add fewer than MAX_WORDS */
     const char *items[MAX_WORDS];
     int count;
 };
@@ -19,11 +19,12 @@ static void add(struct text_words *words, const char *word)
     words->items[words->count++] = word;
 }
 
-/* Runs `symbolicate --type text` with the words, then a `--symbols` for each value of the options, then the input. */
+/* Runs `symbolicate --type text <words> --symbols <path>.. -- <input>` within the command of `o`, and returns its exit status. */
 static int run_as_text(const struct options *o, struct text_words *words, const char *const *paths, size_t path_count,
                        const char *input)
 {
-    char **all = calloc(MAX_WORDS + 2 * path_count + 6, sizeof *all);
+    char **all =
+        calloc(MAX_WORDS + 2 * path_count + 6, sizeof *all); /* 6: --type text, --, the input, NULL, and a spare */
     int count = 0;
     if (!all)
         return report_no_memory();
@@ -54,7 +55,7 @@ static const struct option_spec asan_specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-/* The command asan_symbolize.py: its options become those of the text mode. */
+/* Runs the command asan_symbolize as `symbolicate --type text`. Returns an exit status. */
 static int asan_run(const struct options *o)
 {
     size_t count;
@@ -90,7 +91,7 @@ static const struct option_spec ndk_specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-/* Runs the command ndk-stack. */
+/* Runs the command ndk-stack as `symbolicate --type text`. Returns an exit status. */
 static int ndk_run(const struct options *o)
 {
     size_t count;
@@ -103,7 +104,7 @@ static int ndk_run(const struct options *o)
     return run_as_text(o, &words, paths, count, option_value(o, "dump", option_value(o, "input", "-")));
 }
 
-/* ndk-stack accepts its options with one dash. */
+/* Starts the command ndk-stack: lets the options -sym and -dump begin with one dash, as the original does, and then parses all. */
 static int ndk_main(const struct command *command, int argc, char **argv)
 {
     static char sym[] = "--sym", dump[] = "--dump";
@@ -140,7 +141,7 @@ static const struct option_spec markup_specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-/* Runs the command llvm-symbolizer --filter-markup. */
+/* Runs the command `llvm-symbolizer --filter-markup` as `symbolicate --type text`. Returns an exit status. */
 static int markup_run(const struct options *o)
 {
     size_t count;

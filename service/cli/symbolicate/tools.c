@@ -42,7 +42,7 @@ static const struct option_spec stackwalk_specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-struct argument_list { /* the translated command line */
+struct argument_list { /* the command line of `symbolicate` that replaces that of minidump_stackwalk */
     char **items;
     int count;
 };
@@ -52,7 +52,7 @@ static void add_word(struct argument_list *arguments, const char *word)
     arguments->items[arguments->count++] = (char *)word;
 }
 
-/* Adds each value of the option `name` with the name that the option has in `symbolicate`. */
+/* Adds each value of the option `name` as a value of `new_name`, the option of `symbolicate` that does the same. */
 static void add_pair(struct argument_list *arguments, const struct options *o, const char *name, const char *new_name)
 {
     size_t count;
@@ -63,7 +63,8 @@ static void add_pair(struct argument_list *arguments, const struct options *o, c
     }
 }
 
-/* True if the argument is a URL or an existing path. Warns otherwise: minidump_stackwalk ignores symbol directories that do not exist. */
+/* True if the argument is a URL or an existing path. Else warns: `symbolicate` would refuse it, but minidump_stackwalk ignores symbol
+ * directories that do not exist. */
 static bool is_present(const char *path)
 {
     if (strstr(path, "://") || access(path, F_OK) == 0)
@@ -72,7 +73,7 @@ static bool is_present(const char *path)
     return false;
 }
 
-/* Adds the directories of --symbols-path that exist as --symbols; the other tools ignore missing ones too. */
+/* Adds the values of --symbols-path as --symbols, but for directories that do not exist (is_present). */
 static void add_directories(struct argument_list *arguments, const struct options *o)
 {
     size_t count;
@@ -84,20 +85,22 @@ static void add_directories(struct argument_list *arguments, const struct option
         }
 }
 
+/* Adds the arguments: the minidump, and the symbol directories that exist. */
 static void add_arguments(struct argument_list *arguments, const struct options *o)
 {
     add_word(arguments, "--");
     for (size_t i = 0; i < o->argument_count; i++)
-        if (!i || is_present(o->arguments[i]))
+        if (!i || is_present(o->arguments[i])) /* `symbolicate` reports a missing minidump, the first one */
             add_word(arguments, o->arguments[i]);
 }
 
 extern const struct command command_symbolicate, command_inspect;
 
-/* Runs `symbolicate` with the translated options. Options of the text format are left out for others. */
+/* Runs `symbolicate --format <format>` with the options of minidump_stackwalk translated, and writes to `output` (NULL: standard output).
+ * --stack-contents and --stack-pointers apply only to the format stackwalk. Returns an exit status. */
 static int walk_as(const struct options *o, const char *format, const char *output)
 {
-    /* 32: the words that are added below once at most; each value of an option takes two */
+    /* 32: room for the words that are added once at most; each value of an option takes two words */
     size_t most = 32 + o->argument_count;
     for (size_t i = 0; o->specs[i].name; i++)
         most += 2 * o->counts[i];
@@ -141,7 +144,7 @@ static int walk_as(const struct options *o, const char *format, const char *outp
     return status;
 }
 
-/* Prints the streams of the file with `inspect --raw`. */
+/* Prints the streams of the minidump by running `inspect --raw`. Returns its exit status. */
 static int dump_streams(const struct options *o)
 {
     char raw[] = "--raw", end[] = "--";
@@ -149,8 +152,8 @@ static int dump_streams(const struct options *o)
     return command_start_within(o, &command_inspect, 3, arguments);
 }
 
-/* The command: translates the options of minidump_stackwalk to those of symbolicate. --cyborg writes JSON to a file after the text. The
- * text of the error for -c with -t, and its status 1, are those of the original. */
+/* Runs the command minidump_stackwalk: once as `symbolicate`, and for --cyborg a second time to write JSON to its file. The error for -c
+ * with -t has the text and status of Breakpad's tool. Returns an exit status. */
 static int stackwalk_run(const struct options *o)
 {
     const char *format = option_value(o, "format", option_given(o, "machine") ? "machine" : "human");
@@ -198,7 +201,7 @@ static const struct option_spec retrace_specs[] = {
 
 /* ---- the hash of a mapping ---- */
 
-/* Writes the SHA-256 of the text as 64 hex digits. */
+/* Writes the SHA-256 of the text as 64 hex digits. False if OpenSSL fails. */
 static bool sha256_hex(struct sl_str text, char hex[65])
 {
     uint8_t digest[EVP_MAX_MD_SIZE];
@@ -210,7 +213,8 @@ static bool sha256_hex(struct sl_str text, char hex[65])
     return true;
 }
 
-/* Checks `# pg_map_hash: SHA-256 <64 hex digits>`, which R8 writes: the hash of all text after that line. */
+/* Checks `# pg_map_hash: SHA-256 <64 hex digits>`, which R8 writes before the first class: the hash of all text after that line. SL_OK with
+ * a warning if the mapping has no such line. */
 static enum sl_code check_hash(struct sl_str text, struct sl_error *error)
 {
     static const struct sl_str kind = SL_STR("SHA-256 ");
@@ -223,8 +227,8 @@ static enum sl_code check_hash(struct sl_str text, struct sl_error *error)
         if (!sl_str_starts(r.value, kind))
             return sl_fail(error, SL_MALFORMED, "its pg_map_hash is not a SHA-256");
         struct sl_str wanted = {r.value.data + kind.size, r.value.size - kind.size};
-        const char *line = memchr(r.value.data, '\n', (size_t)(text.data + text.size - r.value.data));
-        const char *rest = line ? line + 1 : text.data + text.size;
+        const char *newline = memchr(r.value.data, '\n', (size_t)(text.data + text.size - r.value.data));
+        const char *rest = newline ? newline + 1 : text.data + text.size;
         if (!sha256_hex((struct sl_str){rest, (size_t)(text.data + text.size - rest)}, hex))
             return sl_fail(error, SL_BUSY, "out of memory");
         if (!sl_str_equal_nocase(wanted, sl_str(hex)))
@@ -237,7 +241,7 @@ static enum sl_code check_hash(struct sl_str text, struct sl_error *error)
     return SL_OK;
 }
 
-/* Checks the hash of a mapping file; returns an exit status. */
+/* Checks the hash in a mapping file. Returns 0, or an exit status after a report. */
 static int verify(const char *path)
 {
     struct sl_mapping file;
@@ -252,8 +256,8 @@ static int verify(const char *path)
 
 /* ---- the command ---- */
 
-/* The command: retraces a file or standard input. With --verify-mapping-file-hash and no input it only checks the mapping. Returns an exit
- * status. */
+/* Runs the command retrace: retraces the file TRACE, or standard input. With --verify-mapping-file-hash it checks the mapping first, and
+ * without TRACE does nothing else. Returns an exit status. */
 static int retrace_run(const struct options *o)
 {
     if (!o->argument_count)
@@ -278,10 +282,11 @@ static int retrace_run(const struct options *o)
     return status;
 }
 
-/* Returns the argument with two dashes if it is a long option with one, which other implementations of retrace accept. */
+/* Returns the argument as "--option" if it is "-option", which other implementations of retrace accept; any other argument unchanged. */
 static char *with_two_dashes(char *word)
 {
-    static const char *const others[] = {"help", "version"};
+    static const char *const others[] = {"help", "version"}; /* options of all commands */
+    /* a result for each option, which outlives the call since argv will point to it */
     static char names[sizeof retrace_specs / sizeof *retrace_specs + 2][32];
     if (word[0] != '-' || word[1] == '-' || !word[1])
         return word;
@@ -299,6 +304,7 @@ static char *with_two_dashes(char *word)
     return word;
 }
 
+/* Starts the command retrace: options may begin with one dash. */
 static int retrace_main(const struct command *command, int argc, char **argv)
 {
     for (int i = 0; i < argc; i++)

@@ -16,15 +16,15 @@
 
 /* ---- traces ---- */
 
-enum { BLOCK = 256 * 1024 }; /* longer lines are not part of a trace */
+enum { BLOCK = 256 * 1024 }; /* bytes that are read at once; longer lines are copied, as no frame is so long */
 
-struct trace_run {
+struct trace_run { /* a log while `retrace` reads it */
     struct sl_jvm_trace trace;
     struct trace_pattern *pattern; /* replaces `trace` for --regex; else NULL */
     struct sl_buf out;
     struct log_input input;
-    bool failed; /* the output cannot be written any more */
-    bool in_long_line;
+    bool failed;       /* the output cannot be written any more */
+    bool in_long_line; /* the beginning of a line longer than BLOCK was copied, its end was not read yet */
 };
 
 /* ---- missing mappings ---- */
@@ -36,7 +36,7 @@ const struct missing_words missing_mappings = {
     .advice = "pass the --mapping of the same build",
 };
 
-/* True if the class belongs to Java or Android: mappings never have these. */
+/* True if the class is a part of Java or Android: no mapping has these, so that they are not reported as missing. */
 static bool is_of_platform(struct sl_str class)
 {
     static const struct sl_str packages[] = {
@@ -49,22 +49,25 @@ static bool is_of_platform(struct sl_str class)
     return false;
 }
 
-/* Direct-mapped cache of recent class names: saves a lookup for most frames of a log. */
+/* The number of entries, as a power of two, of a direct-mapped cache of class names without a mapping. It saves is_of_platform() and
+ * missing_add() for most frames of a log. */
 enum { RECENT_BITS = 12 };
 
 struct recent_class {
     uint64_t first, last; /* the whole name up to 16 bytes; of longer names a hash, and the last 8 bytes */
-    size_t size;          /* 0: empty slot */
+    size_t size;          /* of the name; 0: empty slot */
     bool is_of_platform;
 };
 
+/* Classes of frames that no mapping has. */
 struct unknown_classes {
     struct missing_report *missing;
-    uint64_t count; /* number of frames */
+    uint64_t count; /* frames whose class is not of the platform */
     struct recent_class recent[1 << RECENT_BITS];
 };
 
-/* Returns the comparable form of a class name: two names are the same if all members are. */
+/* Returns a class name as `first`, `last` and `size`, which are equal for equal names, and for different ones except if long names have the
+ * same hash. Two loads that overlap take all bytes of a name of 4 to 16 bytes. */
 static struct recent_class make_recent_class(struct sl_str name)
 {
     struct recent_class recent = {.size = name.size};
@@ -83,16 +86,19 @@ static struct recent_class make_recent_class(struct sl_str name)
     return recent;
 }
 
-/* Counts a frame whose class no mapping has, and lists the class for the report unless it is one of the platform. */
+/* Counts a frame whose class no mapping has, and lists the class in the report; nothing for classes of Java and Android
+ * (sl_jvm_trace.on_unknown). */
 static void on_unknown_class(void *arg, struct sl_str class)
 {
     enum { MAX_NAMED = 1000 };
     struct unknown_classes *unknown = arg;
-    struct recent_class it = make_recent_class(class);
-    uint64_t slot = ((it.first ^ it.last * 31) * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - RECENT_BITS);
+    struct recent_class wanted = make_recent_class(class);
+    /* multiplicative hash: the upper bits are the slot */
+    uint64_t slot = ((wanted.first ^ wanted.last * 31) * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - RECENT_BITS);
     struct recent_class *recent = &unknown->recent[slot];
-    if (__builtin_expect(recent->first != it.first || recent->last != it.last || recent->size != it.size, 0)) {
-        *recent = it;
+    bool is_known = recent->first == wanted.first && recent->last == wanted.last && recent->size == wanted.size;
+    if (__builtin_expect(!is_known, 0)) {
+        *recent = wanted;
         recent->is_of_platform = is_of_platform(class);
         if (!recent->is_of_platform && unknown->missing->things.count < MAX_NAMED)
             missing_add(unknown->missing, class, (struct sl_str){NULL, 0});
@@ -108,8 +114,8 @@ struct jvm_mapping_file {
     struct sl_jvm_mapper mapper;
 };
 
-/* Reads a mapping file and builds its look-up table. `signatures` (may be NULL) gets the types of its fields and methods, and points into
- * the file, which then stays mapped. */
+/* Reads a mapping file and builds its look-up table. `signatures` (may be NULL) gets the types of fields and methods. It points into the
+ * file, which therefore stays mapped; the table does not, so that without `signatures` the file is unmapped. */
 static enum sl_code mapping_read(const char *path, struct jvm_mapping_file *m, struct sl_jvm_signatures *signatures,
                                  struct sl_error *error)
 {
@@ -129,7 +135,7 @@ static enum sl_code mapping_read(const char *path, struct jvm_mapping_file *m, s
 
 /* ---- lines ---- */
 
-/* Writes the output so far, in the encoding of the input. */
+/* Writes t->out to standard output, in the encoding of the input, and empties it. */
 static void trace_flush(struct trace_run *t)
 {
     bool ok;
@@ -139,23 +145,23 @@ static void trace_flush(struct trace_run *t)
     sl_buf_clear(&t->out);
 }
 
-/* Appends all complete lines, retraced, to t->out; at the `end` of the input everything. Returns their size in `text`. A line longer than
- * the block is copied in parts. `*ok` becomes false when out of memory. */
+/* Appends the complete lines of `text`, retraced, to t->out; at the `end` of the input also the last one without a line end. Returns how
+ * many bytes of `text` were read. A line longer than BLOCK is copied in parts, unchanged. `*ok` becomes false when out of memory. */
 static size_t retrace_lines(struct trace_run *t, struct sl_str text, bool end, bool *ok)
 {
     size_t at = 0;
     while (at < text.size && *ok) {
         const char *newline = memchr(text.data + at, '\n', text.size - at);
         struct sl_str line = {text.data + at, newline ? (size_t)(newline + 1 - text.data) - at : text.size - at};
-        bool part = t->in_long_line || (!newline && line.size == BLOCK);
-        if (!newline && !end && !part)
+        bool is_long = t->in_long_line || (!newline && line.size == BLOCK);
+        if (!newline && !end && !is_long)
             break;
-        if (part)
+        if (is_long)
             sl_buf_str(&t->out, line);
         else
             *ok = t->pattern ? trace_pattern_line(t->pattern, line, &t->out)
                              : sl_jvm_trace_line(&t->trace, line, &t->out);
-        t->in_long_line = part && !newline;
+        t->in_long_line = is_long && !newline;
         *ok = *ok && !t->out.failed;
         at += line.size;
         if (t->out.size >= BLOCK)
@@ -164,9 +170,9 @@ static size_t retrace_lines(struct trace_run *t, struct sl_str text, bool end, b
     return at;
 }
 
-/* Retraces a log block by block. Standard output is flushed whenever no input is pending, so that the lines of a growing log appear at
- * once. */
-static int trace_with(struct trace_run *t, const char *path)
+/* Retraces a log block by block. Flushes standard output whenever no input is pending, so that the lines of a growing log appear at once.
+ * Returns an exit status. */
+static int retrace_log(struct trace_run *t, const char *path)
 {
     if (!log_input_open(&t->input, path))
         return report_error(1, path, strerror(errno));
@@ -192,7 +198,7 @@ static int trace_with(struct trace_run *t, const char *path)
     return problem ? report_error(1, path, problem) : 0;
 }
 
-/* Prints the warning about lines that would have become too large. */
+/* Warns of lines that were not retraced because they, or all lines together, would have exceeded the limit of the output. */
 static void warn_of_refused(uint64_t refused, const char *path)
 {
     if (refused)
@@ -203,9 +209,10 @@ static void warn_of_refused(uint64_t refused, const char *path)
                 path, refused, refused == 1 ? " was" : "s were");
 }
 
-/* Retraces with mappings that are open, and counts known and unknown frames for the report. */
-static int trace_by(const struct sl_jvm_mappers *mappers, const struct sl_jvm_signatures *signatures, const char *path,
-                    const struct trace_options *options)
+/* Retraces the log `path` with open mappings, and counts its known and unknown frames in options->missing. `signatures` are used with
+ * --verbose and --regex. Returns an exit status. */
+static int trace_with_mappings(const struct sl_jvm_mappers *mappers, const struct sl_jvm_signatures *signatures,
+                               const char *path, const struct trace_options *options)
 {
     struct trace_run t = {.pattern = NULL};
     char problem[TRACE_PROBLEM];
@@ -223,9 +230,10 @@ static int trace_by(const struct sl_jvm_mappers *mappers, const struct sl_jvm_si
               trace_pattern_new(options->regex, mappers, signatures, options->verbose, &t.trace.allowance, problem)))
         status = report_error(2, options->regex, problem);
     if (!status)
-        status = trace_with(&t, path);
+        status = retrace_log(&t, path);
     trace_pattern_free(t.pattern);
     missing_count(options->missing, unknown ? unknown->count : 0, 0);
+    /* the total: all frames but those of Java and Android, which are unknown but not counted as missing */
     missing_count(options->missing, 0, t.trace.frame_count - (t.trace.unknown_count - options->missing->missing));
     warn_of_refused(t.trace.allowance.refused, path);
     sl_jvm_trace_end(&t.trace);
@@ -250,7 +258,7 @@ int symbolicate_trace(const char *path, const char *const *mappings, size_t mapp
         status = code == SL_OK ? 0 : report_file_error(mappings[i], code, &error);
     }
     if (!status)
-        status = trace_by(&(struct sl_jvm_mappers){items, mapping_count, false}, &signatures, path, options);
+        status = trace_with_mappings(&(struct sl_jvm_mappers){items, mapping_count, false}, &signatures, path, options);
     sl_jvm_signatures_free(&signatures);
     for (size_t i = 0; made && i < mapping_count; i++) {
         sl_buf_free(&made[i].table);
@@ -264,15 +272,15 @@ int symbolicate_trace(const char *path, const char *const *mappings, size_t mapp
 /* ---- traces among other stacks ---- */
 
 struct text_trace {
-    struct jvm_mapping_file *files;
-    const struct sl_jvm_mapper **items;
-    struct local_mapping *mappings;
-    size_t count;
+    struct jvm_mapping_file *files;     /* own the mappers */
+    const struct sl_jvm_mapper **items; /* the mappers, for `trace` */
+    struct local_mapping *mappings;     /* the mappers, for requests */
+    size_t count;                       /* of each of these arrays */
     struct sl_jvm_trace trace;
     struct unknown_classes unknown;
 };
 
-/* Reads the mapping files. Returns a status. */
+/* Reads the mapping files until one fails. Returns an exit status, after a report unless 0. */
 static int read_mappings(struct text_trace *t, const char *const *paths, size_t count)
 {
     while (t->count < count) {
@@ -324,6 +332,7 @@ void text_trace_close(struct text_trace *t, const char *path)
         return;
     struct missing_report *missing = t->unknown.missing;
     missing_count(missing, t->unknown.count, 0);
+    /* the total: all frames but those of Java and Android, which are unknown but not counted as missing */
     missing_count(missing, 0, t->trace.frame_count - (t->trace.unknown_count - missing->missing));
     warn_of_refused(t->trace.allowance.refused, path);
     sl_jvm_trace_end(&t->trace);

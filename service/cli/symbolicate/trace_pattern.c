@@ -20,11 +20,11 @@
  *
  * A line that the whole expression matches is written with the original names, once per inlined call; other lines are copied. */
 
-/* MAX_PLACES: letters of an expression. MATCH_LIMIT: PCRE's steps per line, since an expression can backtrack for hours.
+/* MAX_PLACES: letters such as %c in an expression. MATCH_LIMIT: PCRE's steps per line, since an expression can backtrack for hours.
  * MAX_LINE_FRAMES: calls that one line may expand to, since a hostile mapping can list millions. */
 enum { MAX_PLACES = 64, MATCH_LIMIT = 1000000, MAX_LINE_FRAMES = 4096 };
 
-/* Kinds of names, in the order of `letters`. */
+/* What the letters of an expression stand for, in the order of `letters`. */
 enum place_kind {
     PLACE_CLASS,
     PLACE_CLASS_PATH,
@@ -37,9 +37,9 @@ enum place_kind {
     PLACE_KINDS
 };
 
-struct trace_location {
+struct trace_location { /* a part of a line that a letter has matched */
     enum place_kind kind;
-    struct sl_str text; /* the text in the line */
+    struct sl_str text; /* that part */
 };
 
 struct trace_pattern {
@@ -50,14 +50,16 @@ struct trace_pattern {
     const struct sl_jvm_signatures *signatures;
     struct sl_jvm_output_limit *allowance;
     bool verbose;
-    enum place_kind kinds[MAX_PLACES]; /* of the capture groups that replace letters */
+    /* the capture groups that replace the letters: what each stands for, and its number in `code` */
+    enum place_kind kinds[MAX_PLACES];
     int groups[MAX_PLACES];
     size_t kind_count;
-    struct sl_arena arena, thrown_arena;
+    struct sl_arena arena;        /* memory for one line */
+    struct sl_arena thrown_arena; /* memory for `stack`, whose exception outlives the line that names it */
     struct sl_jvm_stack stack;
-    struct sl_jvm_frames frames;
-    struct sl_buf types; /* original argument types */
-    struct trace_location places[MAX_PLACES];
+    struct sl_jvm_frames frames; /* the calls of the current line */
+    struct sl_buf types;         /* original types of the current line: of the arguments, or of the field */
+    struct trace_location places[MAX_PLACES]; /* the parts of the current line that letters have matched, in order */
     size_t place_count;
 };
 
@@ -67,11 +69,12 @@ struct trace_pattern {
 #define CLASS NAME "(?:\\." NAME ")*"
 #define TYPE  CLASS "(?:\\[\\])*"
 
+/* The letters and, for each, the regular expression that replaces it. */
 static const char letters[] = "cCmftasl";
 static const char *const expressions[PLACE_KINDS] = {
     CLASS, NAME "(?:/" NAME ")*", NAME, NAME, TYPE, "(?:" TYPE "(?:\\s*,\\s*" TYPE ")*)?", "[^:()]*", "[0-9]+"};
 
-/* Appends a named capture group for a letter. */
+/* Appends a named capture group for a letter. False if there are too many. */
 static bool put_place(struct trace_pattern *p, enum place_kind kind, struct sl_buf *out)
 {
     if (p->kind_count == MAX_PLACES)
@@ -81,7 +84,8 @@ static bool put_place(struct trace_pattern *p, enum place_kind kind, struct sl_b
     return true;
 }
 
-/* Appends what stands for `%letter`. %S is %s, or %s:%l. A `%` before any other letter is an ordinary character. */
+/* Appends the expression that `%letter` stands for; for %S that of %s or %s:%l. A `%` before any other letter is copied. False if there are
+ * too many letters. */
 static bool put_letter(struct trace_pattern *p, char letter, struct sl_buf *out)
 {
     const char *found = letter ? strchr(letters, letter) : NULL;
@@ -116,7 +120,8 @@ static bool put_expression(struct trace_pattern *p, const char *regex, struct sl
     return good && !out->failed;
 }
 
-/* Compiles the expression. \C is refused, because it can match half of a UTF-8 character. */
+/* Compiles the expression and finds the numbers of its capture groups. False with the reason in `problem`. \C is refused, because it can
+ * match half of a UTF-8 character. */
 static bool pattern_compile(struct trace_pattern *p, const char *regex, char problem[TRACE_PROBLEM])
 {
     struct sl_buf text = {0};
@@ -127,7 +132,7 @@ static bool pattern_compile(struct trace_pattern *p, const char *regex, char pro
                                 &number, &where, NULL);
     else
         snprintf(problem, TRACE_PROBLEM, "it has more than %d names", MAX_PLACES);
-    if (number && !p->code)
+    if (number && !p->code) /* also after success `number` is not 0 */
         pcre2_get_error_message(number, (PCRE2_UCHAR *)problem, TRACE_PROBLEM);
     sl_buf_free(&text);
     for (size_t i = 0; p->code && i < p->kind_count; i++) {
@@ -138,8 +143,8 @@ static bool pattern_compile(struct trace_pattern *p, const char *regex, char pro
     return p->code != NULL;
 }
 
-/* Starts a new stack below an exception of the class (data NULL: unknown). R8 drops some frames by the class of the exception, so retracing
- * needs it. */
+/* Begins a new stack, thrown by an exception of this original class (data NULL: unknown). Retracing needs the class, since mappings of R8
+ * have rules that remove frames below certain exceptions. False when out of memory. */
 static bool pattern_begin_stack(struct trace_pattern *p, struct sl_str class)
 {
     struct sl_str copy = {NULL, 0};
@@ -162,14 +167,12 @@ void trace_pattern_free(struct trace_pattern *p)
     free(p);
 }
 
-/* Compiles the expression. NULL: it is invalid, as `problem` says, or out of memory. `signatures`: types of fields and methods;
- * `verbose`: print methods with their types. These, the mappers and the `allowance` must outlive the result. */
 struct trace_pattern *trace_pattern_new(const char *regex, const struct sl_jvm_mappers *mappers,
                                         const struct sl_jvm_signatures *signatures, bool verbose,
                                         struct sl_jvm_output_limit *allowance, char problem[TRACE_PROBLEM])
 {
     struct trace_pattern *p = calloc(1, sizeof *p);
-    snprintf(problem, TRACE_PROBLEM, "out of memory");
+    snprintf(problem, TRACE_PROBLEM, "out of memory"); /* unless pattern_compile() finds another reason */
     if (!p)
         return NULL;
     p->mappers = mappers;
@@ -193,7 +196,8 @@ struct trace_pattern *trace_pattern_new(const char *regex, const struct sl_jvm_m
 
 /* ---- a line ---- */
 
-/* Finds the names in the line, in order. An expression that exceeds MATCH_LIMIT counts as no match. */
+/* Finds the parts of the line that the letters match, in order of the line. False if the whole line does not match; also if the match takes
+ * more than MATCH_LIMIT steps. */
 static bool find_places(struct trace_pattern *p, struct sl_str line)
 {
     size_t end = 0;
@@ -204,7 +208,7 @@ static bool find_places(struct trace_pattern *p, struct sl_str line)
     const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(p->data);
     for (size_t i = 0; i < p->kind_count; i++) {
         PCRE2_SIZE from = ends[2 * p->groups[i]], to = ends[2 * p->groups[i] + 1];
-        if (from == PCRE2_UNSET || from < end) /* in a part of the line that is another name already */
+        if (from == PCRE2_UNSET || from < end) /* not matched, or (by a look-around) inside of the previous part */
             continue;
         p->places[p->place_count++] = (struct trace_location){p->kinds[i], {line.data + from, to - from}};
         end = to;
@@ -212,7 +216,7 @@ static bool find_places(struct trace_pattern *p, struct sl_str line)
     return true;
 }
 
-/* Returns the line's text of a kind; data NULL: none. */
+/* Returns the first part of the line that stands for this kind; data NULL: none. */
 static struct sl_str place_text(const struct trace_pattern *p, enum place_kind kind)
 {
     for (size_t i = 0; i < p->place_count; i++)
@@ -221,7 +225,7 @@ static struct sl_str place_text(const struct trace_pattern *p, enum place_kind k
     return (struct sl_str){NULL, 0};
 }
 
-/* Returns the number; 0, which is no line, if there is none or it is too large. */
+/* Parses a line number; 0, which is no line, if `digits` is empty or the number is too large. */
 static uint32_t line_number(struct sl_str digits)
 {
     uint64_t value;
@@ -240,7 +244,7 @@ static void put_type(const struct trace_pattern *p, struct sl_str type, struct s
     sl_buf_add(out, type.data + size, type.size - size);
 }
 
-/* Appends the originals of types separated by commas. */
+/* Appends the original names of a list of types, separated by commas without blanks. */
 static void put_types(const struct trace_pattern *p, struct sl_str types, struct sl_buf *out)
 {
     while (types.size) {
@@ -260,7 +264,7 @@ static void put_slashes(struct sl_str class, struct sl_buf *out)
         sl_buf_u8(out, class.data[i] == '.' ? '/' : (uint8_t) class.data[i]);
 }
 
-/* Appends the file of a call, `<unknown>` if the mapping does not tell one. */
+/* Appends the source file of a call, `<unknown>` if the mapping does not tell it. */
 static void put_source_file(const struct sl_jvm_frame *frame, struct sl_buf *out)
 {
     sl_buf_str(out, frame->file);
@@ -268,7 +272,7 @@ static void put_source_file(const struct sl_jvm_frame *frame, struct sl_buf *out
     sl_buf_cstr(out, frame->file.size || frame->suffix.size ? "" : "<unknown>");
 }
 
-/* Appends the line number; without one, removes the colon before it. */
+/* Appends the line number of a call; if it is unknown, removes the colon that the line has before the number. */
 static void put_source_number(const struct sl_jvm_frame *frame, struct sl_buf *out)
 {
     if (frame->has_line)
@@ -277,7 +281,8 @@ static void put_source_number(const struct sl_jvm_frame *frame, struct sl_buf *o
         out->size--;
 }
 
-/* Appends the original of one name. `frame` is a call, with a `method`; or a class alone or with a field. */
+/* Appends what replaces one matched part of the line. `frame` is a call of a method; or, without `method`, only a class, for lines about
+ * exceptions and fields: then file, line and method are copied. */
 static void put_meaning(const struct trace_pattern *p, const struct trace_location *place,
                         const struct sl_jvm_frame *frame, struct sl_buf *out)
 {
@@ -305,28 +310,29 @@ static void put_meaning(const struct trace_pattern *p, const struct trace_locati
     }
 }
 
-/* A line and its names. */
+/* A line, split into text and line end, whose matched parts are pattern->places. */
 struct matched_line {
     const struct trace_pattern *pattern;
     struct sl_str text, end;
 };
 
-/* Appends the line with its names replaced by those of the frame. */
+/* Appends the line with its matched parts replaced by those of the frame (sl_jvm_put_frame). */
 static void put_frame_in_line(void *arg, const struct sl_jvm_frame *frame, struct sl_buf *out)
 {
-    const struct matched_line *placed = arg;
-    const struct trace_pattern *p = placed->pattern;
-    const char *at = placed->text.data;
+    const struct matched_line *line = arg;
+    const struct trace_pattern *p = line->pattern;
+    const char *at = line->text.data;
     for (size_t i = 0; i < p->place_count; i++) {
         struct sl_str text = p->places[i].text;
         sl_buf_add(out, at, (size_t)(text.data - at));
         put_meaning(p, &p->places[i], frame, out);
         at = text.data + text.size;
     }
-    sl_buf_add(out, at, (size_t)(placed->text.data + placed->text.size - at));
+    sl_buf_add(out, at, (size_t)(line->text.data + line->text.size - at));
 }
 
-/* Returns the obfuscated class a.b.C of the line; a path a/b/C is converted. Data NULL: the line has none. */
+/* Returns the obfuscated class a.b.C of the line; a path a/b/C is converted. Data NULL: the line has none; or, with frames.busy set, out of
+ * memory. */
 static struct sl_str class_of_line(struct trace_pattern *p)
 {
     struct sl_str class = place_text(p, PLACE_CLASS), path = place_text(p, PLACE_CLASS_PATH);
@@ -339,8 +345,8 @@ static struct sl_str class_of_line(struct trace_pattern *p)
     return (struct sl_str){name, name ? path.size : 0};
 }
 
-/* Finds the calls that the line stands for, by its line number; if it has none, by its argument types, which tell methods of one name
- * apart. False when no mapping has its class. */
+/* Sets p->frames to the calls that the line stands for. They are found by its line number; if that is unknown, by its argument types, which
+ * tell methods of the same name apart. False when no mapping has its class. */
 static bool find_calls(struct trace_pattern *p, struct sl_str class, struct sl_str method)
 {
     struct sl_str arguments = place_text(p, PLACE_ARGUMENTS), digits = place_text(p, PLACE_LINE);
@@ -364,40 +370,39 @@ static bool find_calls(struct trace_pattern *p, struct sl_str class, struct sl_s
     return known;
 }
 
-/* Appends a line per call, unless the output exceeds the allowance. */
-static bool put_calls(struct trace_pattern *p, struct matched_line *placed, struct sl_buf *out)
+/* Appends a line per call of p->frames. False, and nothing is appended, if that exceeds the allowance: the line is then left unchanged. */
+static bool put_calls(struct trace_pattern *p, struct matched_line *matched, struct sl_buf *out)
 {
     size_t begin = out->size;
     if (!p->frames.limited)
-        sl_jvm_alternatives_put(&p->frames, put_frame_in_line, placed, placed->end, out);
+        sl_jvm_alternatives_put(&p->frames, put_frame_in_line, matched, matched->end, out);
     bool good = sl_jvm_output_limit_end(p->allowance, &p->frames, out->size - begin);
     out->size = good ? out->size : begin;
     return good;
 }
 
-/* Writes the retraced line. A class without method and field is that of an exception, which begins a stack. False: copy the line
- * unchanged. */
-static bool map_places(struct trace_pattern *p, const struct sl_jvm_line *line, struct sl_buf *out)
+/* Appends the retraced line. A line with a class but neither method nor field is about an exception, which begins a stack. False if the
+ * line is to be copied unchanged: no mapping has its class, or it would become too large. */
+static bool put_retraced(struct trace_pattern *p, const struct sl_jvm_line *line, struct sl_buf *out)
 {
     struct sl_str class = class_of_line(p), method = place_text(p, PLACE_METHOD), original = {NULL, 0};
     bool known = class.data && sl_jvm_stack_class(p->mappers, class, &original);
     if (class.data && !known)
         return false;
-    struct matched_line placed = {p, line->text, line->end};
+    struct matched_line matched = {p, line->text, line->end};
     if (known && method.data)
         return sl_jvm_output_limit_begin(p->allowance, line->text.size) && find_calls(p, class, method) &&
-               put_calls(p, &placed, out);
+               put_calls(p, &matched, out);
     struct sl_str type = place_text(p, PLACE_TYPE);
     if (place_text(p, PLACE_FIELD).data && type.data)
         put_type(p, type, &p->types);
     else if (known && !place_text(p, PLACE_FIELD).data && !pattern_begin_stack(p, original))
         p->frames.busy = true;
-    put_frame_in_line(&placed, &(struct sl_jvm_frame){.class = original}, out);
+    put_frame_in_line(&matched, &(struct sl_jvm_frame){.class = original}, out);
     sl_buf_str(out, line->end);
     return true;
 }
 
-/* Appends the line, retraced if it matches; `whole` may include the line end. False when out of memory. */
 bool trace_pattern_line(struct trace_pattern *p, struct sl_str whole, struct sl_buf *out)
 {
     struct sl_jvm_line line = sl_jvm_line(whole);
@@ -405,10 +410,10 @@ bool trace_pattern_line(struct trace_pattern *p, struct sl_str whole, struct sl_
     sl_buf_clear(&p->types);
     p->frames = (struct sl_jvm_frames){.arena = &p->arena, .limit = MAX_LINE_FRAMES};
     bool found = find_places(p, line.text);
-    /* a line that is no frame ends the stack below the exception */
+    /* a line that does not match ends the stack, so that the exception's rules remove no frames after it */
     if (!found)
         p->stack.thrown.data = NULL;
-    if (!found || !map_places(p, &line, out)) {
+    if (!found || !put_retraced(p, &line, out)) {
         sl_buf_str(out, line.text);
         sl_buf_str(out, line.end);
     }
