@@ -2,7 +2,7 @@
  * a key without a text, and for a text without a key. */
 #include "config/impl.h"
 
-/* The first key of a chapter has the chapter's title. */
+/* In the order of the documentation; a chapter begins at a key with a `title`, the heading. */
 const struct key_about key_abouts[] = {
     {"bind",
      "Addresses to listen on: `IP:PORT`, `[IPv6]:PORT`, `unix:/path`, or `systemd` for sockets passed by "
@@ -52,9 +52,9 @@ const struct key_about key_abouts[] = {
     {"debuginfod.hold",
      "How long a request for a file waits while a source fails or has not answered; then it fails, as nobody knows "
      "whether the file exists."},
-    {"debuginfod.transient", "How a request fails then: `reset` resets the connection of elfutils' clients, which "
-                             "would remember any status for "
-                             "ten minutes, and answers 503 to others; `status` always answers 503."},
+    {"debuginfod.transient",
+     "How a request fails after `debuginfod.hold`: `reset` resets the connection of elfutils' clients, which would "
+     "remember any status for ten minutes, and answers 503 to others; `status` always answers 503."},
     {"debuginfod.max_hops",
      "Do not ask sources with the layout `debuginfod` for a request that more than this many clients and servers have "
      "passed on (`X-Forwarded-For`)."},
@@ -98,7 +98,7 @@ const struct key_about key_abouts[] = {
     {"allowed_reserved_networks", "Allow only these private networks: addresses or CIDRs."},
     {"deny_list_enabled", "Block hosts for some time after repeated failures."},
     {"deny_list_time_window", "Period in which failures are counted."},
-    {"deny_list_bucket_size", "Resolution of that count."},
+    {"deny_list_bucket_size", "Length of the intervals by which failures in `deny_list_time_window` are counted."},
     {"deny_list_threshold", "Number of failures that blocks a host."},
     {"deny_list_block_time", "How long a host is blocked."},
     {"deny_list_never_block_hosts", "Hosts that are never blocked."},
@@ -138,10 +138,11 @@ const struct key_about key_abouts[] = {
     {"enable_cache_cleanup", "Clean up the cache in the service; otherwise run `symloom cleanup`.",
      .usual = "`false`; in containers `true`", .title = "Cache"},
     {"cache_cleanup_interval", "Time between two cleanups."},
-    {"caches.profile", "Set of defaults for the lifetimes below."},
+    {"caches.profile", "Set of defaults for the lifetimes of cache entries."},
     {"caches.downloaded.max_unused_for", "Remove downloads that were not used for this time."},
     {"caches.downloaded.retry_misses_after", "Retry after this time if a file did not exist."},
-    {"caches.downloaded.retry_misses_after_public", "Same for public sources."},
+    {"caches.downloaded.retry_misses_after_public",
+     "Retry after this time if a file did not exist on a public source."},
     {"caches.downloaded.retry_malformed_after", "Retry after this time if a file was unreadable."},
     {"caches.downloaded.max_lazy_redownloads",
      "Maximum number of concurrent refreshes; meanwhile, the old file is used."},
@@ -210,7 +211,7 @@ const struct key_about key_abouts[] = {
     {"shared_cache.redis.namespace", "Prefix of Redis keys."},
     {"shared_cache.redis.max_value_size", "Maximum size of entries stored in Redis."},
     {"shared_cache.redis.negative", "Also store that a file does not exist."},
-    {"shared_cache.route.objects", "Backend for this kind of entries, if there are both."},
+    {"shared_cache.route.objects", "Where entries of this kind are stored if there are both a Redis and a bucket."},
     {"shared_cache.route.object_meta", "Same for this kind of entries."},
     {"shared_cache.route.auxdifs", "Same for this kind of entries."},
     {"shared_cache.route.il2cpp", "Same for this kind of entries."},
@@ -308,7 +309,8 @@ const struct key_about key_abouts[] = {
     {"upload.breakpad", "Accept uploads of Breakpad's `sym_upload`."},
     {"upload.pyroscope", "Accept uploads of Pyroscope's clients."},
 
-    {"mozilla.compat", "Service whose behavior sets the defaults of the keys below.", .title = "Mozilla's API"},
+    {"mozilla.compat", "Service whose behavior sets the defaults of the other keys of `mozilla`.",
+     .title = "Mozilla's API"},
     {"mozilla.path_prefix", "Prefix of the routes."},
     {"mozilla.root_alias", "Also accept requests at `POST /`."},
     {"mozilla.max_jobs", "Maximum number of jobs per request; 0: no limit."},
@@ -335,7 +337,7 @@ const struct key_about key_abouts[] = {
     {"mozilla.broken_endpoint", "Serve `/__broken__`, which always fails, to test error reports."},
     {"mozilla.cache", "Where converted modules are cached, besides memory."},
     {"mozilla.redis.url", "Redis for `mozilla.cache`; default: the one of `shared_cache`."},
-    {"mozilla.redis.manage", "Set the size and eviction policy of that Redis from `mozilla.lru`."},
+    {"mozilla.redis.manage", "Set the memory size and eviction policy of `mozilla.redis` from `mozilla.lru`."},
     {"mozilla.lru.max_size", "Maximum size of converted modules in `cache_dir`."},
     {"mozilla.lru.evict_count", "Number of modules evicted at once; for Redis, its `maxmemory-samples`."},
     {"mozilla.negative_ttl", "How long a module that no store has is not searched again."},
@@ -358,7 +360,7 @@ const struct key_about key_abouts[] = {
     {"mozilla.store.serve", "How downloads are answered."},
     {"mozilla.store.serve_native", "Also use the stored files for other requests."},
     {"mozilla.store.disallowed_snippets", "Texts that file names in an archive must not contain."},
-    {"mozilla.store.scan_contents", "Also reject these texts in file contents."},
+    {"mozilla.store.scan_contents", "Also reject files that contain a text of `disallowed_snippets`."},
     {"mozilla.store.max_upload_size", "Maximum size of an upload."},
     {"mozilla.store.max_members", "Maximum number of files in an archive."},
     {"mozilla.store.max_unpacked_size", "Maximum size of the files in an archive after decompression."},
@@ -401,7 +403,7 @@ const struct key_about key_abouts[] = {
      "mapped cache files or the configuration."},
     {"shutdown.delay", "How long the service keeps accepting requests after SIGTERM, so that load balancers notice."},
     {"shutdown.timeout",
-     "How long running jobs may continue after that; then they are canceled, and the process exits within "
+     "How long running jobs may continue after `shutdown.delay`; then they are canceled, and the process exits within "
      "three seconds."},
     {"health.stalled", "`/ready` fails if jobs have waited for a pool thread for this time and no thread finished one "
                        "meanwhile."},

@@ -5,12 +5,14 @@
 #include "config/impl.h"
 #include "id/id.h"
 
+/* The words of `auth.require`, and those of `auth.keys[].rights`. */
 const char *const access_route_groups[] = {"symbolicate", "mozilla", "proxy", "symcache",  "symbols",    "metrics",
                                            "status",      "page",    "admin", "downloads", "debuginfod", NULL};
 static const char *const rights[] = {"symbolicate",   "mozilla",        "proxy",      "symcache", "symbols:read",
                                      "symbols:write", "symbols:delete", "metrics",    "status",   "page",
                                      "admin",         "downloads",      "debuginfod", NULL};
 
+/* True if the text is the name of a right. */
 static bool is_right(struct sl_str text)
 {
     for (const char *const *right = rights; *right; right++)
@@ -22,19 +24,20 @@ static bool is_right(struct sl_str text)
 struct access_key_reading {
     struct config *config;
     struct value_problems *problems;
-    size_t index;
+    size_t index; /* of the entry of auth.keys */
 };
 
-/* Reports a problem of the key that is being read. */
-static void complain(const struct access_key_reading *r, const struct value *at, const char *name, const char *what)
+/* Reports an error in member `name` of the entry that is being read; "": in the entry itself. `at` (may be NULL) has the position. */
+static void report_error_in(const struct access_key_reading *r, const struct value *at, const char *name,
+                            const char *what)
 {
     char path[64];
     snprintf(path, sizeof path, "auth.keys[%zu]%s%s", r->index, *name ? "." : "", name);
     value_problem(r->problems, at, false, path, "%s", what);
 }
 
-/* Warns of an empty list, which allows nothing. */
-static void warn_empty(const struct access_key_reading *r, const struct value *list, const char *name)
+/* Warns of an empty list of rights or scopes, as it allows no requests. */
+static void warn_if_empty(const struct access_key_reading *r, const struct value *list, const char *name)
 {
     char path[64];
     snprintf(path, sizeof path, "auth.keys[%zu].%s", r->index, name);
@@ -42,8 +45,8 @@ static void warn_empty(const struct access_key_reading *r, const struct value *l
         value_problem(r->problems, list, true, path, "the list is empty, so the key has no rights");
 }
 
-/* True for a text that fits into headers and logs. No colon, which separates id and secret in a request. */
-static bool is_printable(struct sl_str text)
+/* True for the id of a key: printable ASCII without blanks, and without a colon, which separates id and secret in a request. */
+static bool is_key_id(struct sl_str text)
 {
     for (size_t i = 0; i < text.size; i++)
         if (text.data[i] < 0x21 || text.data[i] > 0x7E || text.data[i] == ':')
@@ -51,13 +54,13 @@ static bool is_printable(struct sl_str text)
     return text.size > 0;
 }
 
-/* Reads the rights of the key; unknown ones are reported and dropped. */
+/* Reads the rights of the key. Unknown ones are reported and dropped, and a missing list (NULL) is an error. */
 static void read_rights(const struct access_key_reading *r, const struct value *list, struct access_key *key)
 {
     struct sl_str *texts =
         list && list->type == VALUE_LIST ? SL_ARENA_ARRAY(&r->config->arena, struct sl_str, list->count + 1) : NULL;
     if (!texts) {
-        complain(r, list, "rights", "is not a list");
+        report_error_in(r, list, "rights", "is not a list");
         return;
     }
     for (size_t i = 0; i < list->count; i++) {
@@ -68,30 +71,30 @@ static void read_rights(const struct access_key_reading *r, const struct value *
         else
             config_report_not_one_of(r->problems, &list->items[i], path, rights);
     }
-    warn_empty(r, list, "rights");
+    warn_if_empty(r, list, "rights");
     key->rights = texts;
 }
 
-/* Reads the scopes that the key is restricted to. */
+/* Reads the scopes that requests with the key may use. Values that are no texts are reported and dropped. */
 static void read_scopes(const struct access_key_reading *r, const struct value *list, struct access_key *key)
 {
     struct sl_str *texts =
         list->type == VALUE_LIST ? SL_ARENA_ARRAY(&r->config->arena, struct sl_str, list->count + 1) : NULL;
     if (!texts) {
-        complain(r, list, "scopes", "is not a list");
+        report_error_in(r, list, "scopes", "is not a list");
         return;
     }
     for (size_t i = 0; i < list->count; i++) {
         if (list->items[i].type == VALUE_STRING)
             texts[key->scope_count++] = list->items[i].string;
         else
-            complain(r, &list->items[i], "scopes", "is no text");
+            report_error_in(r, &list->items[i], "scopes", "is no text");
     }
-    warn_empty(r, list, "scopes");
+    warn_if_empty(r, list, "scopes");
     key->scopes = texts;
 }
 
-/* Parses a date, to the end of its day, as the key is valid on it. */
+/* Parses a date "2027-01-31" to the end of that day in UTC. False if it is no such date. */
 static bool read_date(struct sl_str text, int64_t *seconds)
 {
     char copy[16];
@@ -121,27 +124,28 @@ bool config_read_expiry(struct sl_str text, const struct value *at, const char *
     return true;
 }
 
+/* Reads the last day on which the key is valid. */
 static void read_expiry(const struct access_key_reading *r, const struct value *date, struct access_key *key)
 {
     char path[64];
     snprintf(path, sizeof path, "auth.keys[%zu].expires", r->index);
     if (!config_read_expiry(date->string, date, path, &key->expires_s, r->problems))
-        complain(r, date, "expires", "is not a date (example: 2027-01-31)");
+        report_error_in(r, date, "expires", "is not a date (example: 2027-01-31)");
 }
 
-/* Reads one access key. */
+/* Reads an entry of auth.keys. Without `scopes` the key may use any, and without `expires` it is valid for ever. */
 static void read_key(const struct access_key_reading *r, const struct value *map, struct access_key *key)
 {
     const struct value *id = value_get(map, "id"), *digest = value_get(map, "sha256");
     const struct value *expires = value_get(map, "expires"), *scopes = value_get(map, "scopes");
     size_t size = 0;
     key->expires_s = INT64_MAX;
-    if (!id || !is_printable(id->string))
-        complain(r, id ? id : map, "id", "is missing or not printable ASCII without colons");
+    if (!id || !is_key_id(id->string))
+        report_error_in(r, id ? id : map, "id", "is missing or not printable ASCII without colons");
     else
         key->id = id->string;
     if (!digest || !sl_hex_decode(digest->string, key->sha256, sizeof key->sha256, &size) || size != 32)
-        complain(r, digest ? digest : map, "sha256", "is not a SHA-256 in hex");
+        report_error_in(r, digest ? digest : map, "sha256", "is not a SHA-256 in hex");
     read_rights(r, value_get(map, "rights"), key);
     if (scopes && scopes->type != VALUE_NULL)
         read_scopes(r, scopes, key);
@@ -164,6 +168,6 @@ void config_read_access_keys(struct config *config, const struct value *root, st
         if (list->items[i].type == VALUE_MAP)
             read_key(&r, &list->items[i], &config->auth.keys[config->auth.key_count++]);
         else
-            complain(&r, &list->items[i], "", "is not a map");
+            report_error_in(&r, &list->items[i], "", "is not a map");
     }
 }

@@ -1,11 +1,11 @@
-/* Checks that rows cannot express: unknown keys, keys without effect, and rules between keys. */
+/* Checks beyond those of single values: unknown keys, keys without effect, and rules between keys. */
 #include <stdio.h>
 
 #include "base/map.h"
 #include "config/impl.h"
 
-struct config_key_walk {
-    struct config_path path;
+struct config_key_walk {     /* a walk through all keys of the file */
+    struct config_path path; /* of the current key */
     struct value_problems *problems;
 };
 
@@ -29,7 +29,8 @@ static void warn_no_effect(struct config_key_walk *w, struct sl_str key, const s
         value_problem(w->problems, &at, true, path_shown(&w->path), "%s", what);
 }
 
-/* Checks the keys of a group. Problems inside of sources are reported by origin/. */
+/* Checks the keys of a group, whose value must be a map or null. Inside of `sources` another value is not reported here, as
+ * source_parse_list() does. */
 static void walk_group(struct config_key_walk *w, const struct value *value)
 {
     if (value->type == VALUE_MAP)
@@ -41,7 +42,7 @@ static void walk_group(struct config_key_walk *w, const struct value *value)
     }
 }
 
-/* Checks the keys in each element of a list. */
+/* Checks the keys of each map in a list. */
 static void walk_elements(struct config_key_walk *w, const struct value *list)
 {
     for (size_t i = 0; list->type == VALUE_LIST && i < list->count; i++) {
@@ -52,7 +53,8 @@ static void walk_elements(struct config_key_walk *w, const struct value *list)
     }
 }
 
-/* True for `x_file` that is still there because `x` exists, too, which is an error. */
+/* True for a key `x_file` where `x` is a secret key. env_resolve() has replaced such keys by `x`, except where both were given, which it
+ * has reported: then `x_file` is not an unknown key. */
 static bool is_secret_file(struct sl_str pattern)
 {
     struct sl_str suffix = SL_STR("_file");
@@ -63,7 +65,8 @@ static bool is_secret_file(struct sl_str pattern)
     return key_classify(pattern, &row) == KEY_SECRET;
 }
 
-/* Warns of keys that are unknown or have no effect, down to the level where the tables of keys end. */
+/* Warns of keys in the map that are unknown or have no effect, also in groups and `sources` below it. Does not look below other keys, whose
+ * values other code reads. */
 static void walk_map(struct config_key_walk *w, const struct value *map)
 {
     for (size_t i = 0; i < map->count && !config_has_enough_problems(w->problems); i++) {
@@ -96,7 +99,8 @@ void config_check_keys(const struct value *root, struct value_problems *problems
 }
 
 /* ---- rules ---- */
-/* Reports a bucket of the deny list that is longer than the whole window. */
+
+/* Reports an interval of the deny list's counts (its bucket) that is longer than the period in which failures are counted. */
 static void check_deny_list(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct value *at = config_find(root, "deny_list_bucket_size");
@@ -105,7 +109,7 @@ static void check_deny_list(const struct config *config, const struct value *roo
                       "must not be larger than deny_list_time_window");
 }
 
-/* Reports an id that occurs twice: requests and cache keys name sources by their id. */
+/* Reports an id that another source has too: requests and cache keys name sources by their id. `seen`: the ids so far. */
 static void check_source_id(const struct value *source, size_t index, struct sl_map *seen,
                             struct value_problems *problems)
 {
@@ -123,7 +127,7 @@ static void check_source_id(const struct value *source, size_t index, struct sl_
     }
 }
 
-/* Warns of has_index for a layout that has no index. */
+/* Warns of `has_index: true` in a source whose layout is not `symstore`: only that layout has an index. */
 static void check_source_index(const struct value *source, size_t index, struct value_problems *problems)
 {
     const struct value *has_index = value_get(source, "has_index");
@@ -137,13 +141,13 @@ static void check_source_index(const struct value *source, size_t index, struct 
     value_problem(problems, has_index, true, path, "has no effect without layout.type: symstore");
 }
 
-/* Counts the configured buckets, of which only one is used. */
+/* Returns how many buckets are configured, on S3 and GCS. Callers report more than one. */
 static int buckets_in(const struct bucket_config *bucket)
 {
     return (bucket->s3_name.data != NULL) + (bucket->gcs_name.data != NULL);
 }
 
-/* Reports several buckets, and a shared cache without any back end. */
+/* Reports a shared cache with more than one bucket or directory, or without any back end. */
 static void check_shared_cache(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct value *at = config_find(root, "shared_cache");
@@ -156,7 +160,7 @@ static void check_shared_cache(const struct config *config, const struct value *
         value_problem(problems, at, false, "shared_cache", "set one of gcs, s3, filesystem and redis");
 }
 
-/* Reports addresses on which only one process can listen. */
+/* With several serving processes, reports addresses that only one process can listen on: Unix sockets, sockets of systemd, and port 0. */
 static void check_processes(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct {
@@ -176,7 +180,7 @@ static void check_processes(const struct config *config, const struct value *roo
         }
 }
 
-/* Reports Redis keys that need others. */
+/* Reports a Redis client certificate without its private key or the reverse, and results to be shared without a Redis. */
 static void check_redis(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     if (!config->shared.redis_certificate_path != !config->shared.redis_key_path)
@@ -196,7 +200,8 @@ bool config_peer_number(struct sl_str text, uint16_t *number)
     return value <= UINT16_MAX;
 }
 
-/* Reports overlapping numbers: a node has as many consecutive numbers as processes. */
+/* Reports if the ids of a node, `number` and the next ones, one for each process, exceed 65535 or overlap those of another node. Every node
+ * is assumed to have as many processes as this one. `at` and `path`: where the number is configured. */
 static void check_node_numbers(const struct config *config, const struct value *at, const char *path, uint16_t number,
                                struct value_problems *problems)
 {
@@ -206,6 +211,7 @@ static void check_node_numbers(const struct config *config, const struct value *
                       (unsigned long long)processes);
     for (size_t i = 0; i <= config->cluster.peer_count; i++) {
         uint16_t other = (uint16_t)own;
+        /* after the peers, this node itself, if its id is configured */
         bool known = i < config->cluster.peer_count ? config_peer_number(config->cluster.peers[i].key, &other)
                                                     : own != UINT64_MAX;
         if (known && other > number && other - number < (int64_t)processes)
@@ -216,7 +222,7 @@ static void check_node_numbers(const struct config *config, const struct value *
     }
 }
 
-/* Checks the keys, which are node numbers, and the values, which are URLs. */
+/* Checks `cluster.node_id`, and `cluster.peers`: its keys are ids of nodes, its values URLs. */
 static void check_peers(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct value *peers = config_find(root, "cluster.peers");
@@ -234,12 +240,12 @@ static void check_peers(const struct config *config, const struct value *root, s
         else if (peers->items[i].type == VALUE_STRING && !sl_str_starts(url, SL_STR("http://")) &&
                  !sl_str_starts(url, SL_STR("https://")))
             value_problem(problems, &peers->items[i], false, path, "is not an http or https URL");
-        else if (number != config->cluster.node_id)
+        else if (number != config->cluster.node_id) /* a list for all nodes contains this one, checked above */
             check_node_numbers(config, &peers->items[i], path, number, problems);
     }
 }
 
-/* Reports HTTPS keys that need others, and those without effect. */
+/* Reports TLS addresses without a certificate or private key, and warns of a certificate without TLS addresses. */
 static void check_https(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct value *at = config_find(root, "bind_https");
@@ -251,7 +257,7 @@ static void check_https(const struct config *config, const struct value *root, s
         value_problem(problems, at, true, "server_config", "has no effect without bind_https");
 }
 
-/* Reports several stores for Mozilla's uploads. */
+/* Reports `mozilla.store` with more than one bucket or directory. */
 static void check_store(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct value *at = config_find(root, "mozilla.store");
@@ -269,7 +275,7 @@ static bool has_right(const struct access_key *key, struct sl_str right)
     return false;
 }
 
-/* Reports two buckets for uploaded debug files, of which only one is used. */
+/* Reports `store`, for uploaded debug files, with two buckets: only one would be used. */
 static void check_debug_files(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct value *at = config_find(root, "store");
@@ -277,7 +283,7 @@ static void check_debug_files(const struct config *config, const struct value *r
         value_problem(problems, at, false, "store", "set only one of s3 and gcs");
 }
 
-/* True if uploads of symbfiles are possible: if a key is needed, one with that right must exist. */
+/* True if symbfiles can be uploaded: without an access key, or there is a key with the right `symbols:write`. */
 static bool may_upload(const struct config *config)
 {
     bool open = true;
@@ -288,21 +294,23 @@ static bool may_upload(const struct config *config)
     return open;
 }
 
-/* Warns of keys with scopes if requests for symbolication need no key: then scopes do not protect the uploads. */
+/* Warns of access keys for uploads that are restricted to scopes if requests for symbolication need no key: these can name any scope, and
+ * so see its uploads. Not if uploads are shared by all scopes anyway. */
 static void check_scopes(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct value *at = config_find(root, "auth.require");
-    bool guarded = config->uploads_scope == UPLOADS_SHARED, scoped = false;
+    bool is_safe = config->uploads_scope == UPLOADS_SHARED, scoped = false;
     for (size_t i = 0; i < config->auth.require_count; i++)
-        guarded = guarded || sl_str_equal(config->auth.require[i], SL_STR("symbolicate"));
+        is_safe = is_safe || sl_str_equal(config->auth.require[i], SL_STR("symbolicate"));
     for (size_t i = 0; i < config->auth.key_count; i++)
         scoped = scoped || (config->auth.keys[i].scopes && has_right(&config->auth.keys[i], SL_STR("symbols:write")));
-    if (scoped && !guarded)
+    if (scoped && !is_safe)
         value_problem(problems, at ? at : config_find(root, "auth.keys"), true, "auth.require",
                       "without `symbolicate` in this list, anyone can request any scope and see its uploads");
 }
 
-/* Reports several stores for symbfile uploads; warns of several nodes without a shared one. */
+/* Reports symbfile uploads with more than one bucket or directory. Warns if there seem to be several nodes (a section `cluster` or
+ * `shared_cache`) but no store that they share. */
 static void check_symbfile_store(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct value *at = config_find(root, "symbfile.store"), *own = config_find(root, "symbfile.store_dir");

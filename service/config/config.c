@@ -10,7 +10,8 @@
 
 #include "origin/origin.h"
 
-enum { MAX_SHOWN = 20, MAX_SORTED = 1000 }; /* problems of a level that are shown; problems that are sorted */
+/* MAX_SHOWN: errors, and warnings, that are printed. MAX_SORTED: longer lists of problems are not sorted by position. */
+enum { MAX_SHOWN = 20, MAX_SORTED = 1000 };
 
 bool config_container_is_set(void)
 {
@@ -18,7 +19,7 @@ bool config_container_is_set(void)
     return value && strcmp(value, "1") == 0;
 }
 
-/* Only the first 4 KiB of the list of control groups are searched. A file that cannot be read is no sign. */
+/* Searches only the first 4 KiB of /proc/self/cgroup, which has a short line for each control group. */
 bool config_container_is_detected(void)
 {
     if (access("/.dockerenv", F_OK) == 0)
@@ -31,7 +32,8 @@ bool config_container_is_detected(void)
 }
 
 /* ---- loading ---- */
-/* Returns a configuration with the defaults of all keys. NULL when out of memory. */
+
+/* Returns a configuration with the defaults of all keys; `path` (may be NULL) is the file that will be read. NULL when out of memory. */
 static struct config *new_config(const char *path)
 {
     struct config *config = calloc(1, sizeof *config);
@@ -64,11 +66,11 @@ void config_release(const struct config *config)
     free(own);
 }
 
-/* Excludes pages from core dumps, which may leave the machine: the pages hold secrets. */
-static void hide_pages(void *piece, size_t size)
+/* Excludes the pages of a chunk of memory, which has secrets, from core dumps, which may leave the machine. */
+static void hide_pages(void *chunk, size_t size)
 {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)piece / page * page;
-    madvise((void *)begin, (uintptr_t)piece + size - begin, MADV_DONTDUMP);
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)chunk / page * page;
+    madvise((void *)begin, (uintptr_t)chunk + size - begin, MADV_DONTDUMP);
 }
 
 void config_exclude_from_core_dumps(const struct config *config)
@@ -76,7 +78,7 @@ void config_exclude_from_core_dumps(const struct config *config)
     sl_arena_each_chunk(&config->arena, hide_pages);
 }
 
-/* Reads `sources`. They refer to texts of the tree, which belongs to the configuration. */
+/* Reads the list `sources` into config->sources. These point to texts of the tree, which lives as long as the configuration. */
 static void read_sources(struct config *config, const struct value *root, struct value_problems *problems)
 {
     static const struct source_policy all = {
@@ -86,6 +88,7 @@ static void read_sources(struct config *config, const struct value *root, struct
     if (!list || list->type == VALUE_NULL)
         return;
     config->source_list = list;
+    /* configured sources, unlike those of requests, may use all that a policy can forbid */
     size_t before = problems->errors;
     enum sl_code code =
         source_parse_list(&config->arena, list, "sources", &all, &config->sources, &config->source_count, problems);
@@ -99,17 +102,19 @@ static bool same_place(const struct value_problem *a, const struct value_problem
     return a->line == b->line && a->column == b->column && a->line != 0;
 }
 
-/* Removes later problems at the position of an unresolved reference (the first `unresolved` problems). */
-static void drop_echoes(struct value_problems *problems, size_t unresolved)
+/* Removes errors that only follow from a value that env_resolve() could not replace: its problems are the first `unresolved` of the list,
+ * and later errors at their positions are dropped. */
+static void drop_follow_ups(struct value_problems *problems, size_t unresolved)
 {
     size_t kept = unresolved;
     for (size_t i = unresolved; i < problems->count; i++) {
-        bool echo = false;
-        for (size_t j = 0; j < unresolved && !problems->items[i].warning && !echo; j++)
-            echo = same_place(&problems->items[i], &problems->items[j]);
-        if (!echo)
+        bool follows = false;
+        for (size_t j = 0; j < unresolved && !problems->items[i].warning && !follows; j++)
+            follows = same_place(&problems->items[i], &problems->items[j]);
+        if (!follows)
             problems->items[kept++] = problems->items[i];
     }
+    /* only errors were dropped, no warnings */
     problems->errors -= problems->count - kept;
     problems->count = kept;
 }
@@ -122,7 +127,8 @@ static int by_position(const void *a, const void *b)
     return x->column != y->column ? (x->column < y->column ? -1 : 1) : 0;
 }
 
-/* Sorts problems by position, with a stable insertion sort. A list of more than MAX_SORTED problems stays unsorted. */
+/* Sorts problems by position; those at the same position keep their order. An insertion sort is quadratic, so a list of more than
+ * MAX_SORTED problems stays unsorted. */
 static void sort_problems(struct value_problems *problems)
 {
     for (size_t i = 1; problems->count <= MAX_SORTED && i < problems->count; i++) {
@@ -134,8 +140,8 @@ static void sort_problems(struct value_problems *problems)
     }
 }
 
-/* Reads the text into the configuration, and finds all problems. `*written`: see env_resolve. The tree is in the arena of the
- * configuration, also on failure. */
+/* Reads the text into the configuration, and reports all problems. Sets `*written` to the key of the first secret in the text, or NULL
+ * (env_resolve). SL_MALFORMED if there is an error, SL_BUSY. */
 static enum sl_code parse(struct config *config, struct sl_str yaml, struct value_problems *problems,
                           const char **written, struct sl_error *error)
 {
@@ -162,14 +168,14 @@ static enum sl_code parse(struct config *config, struct sl_str yaml, struct valu
         config_read_scans(config, root, problems);
         const struct value *mozilla = config_find(root, "mozilla");
         config->mozilla.on = mozilla && mozilla->type == VALUE_MAP;
-        config_read_eliot(config, problems);
+        config_read_eliot(config, problems); /* replaces `mozilla.sources`, which config_read_mozilla() then resolves */
         no_memory = !config_read_mozilla(config, root, problems);
         config_read_access_keys(config, root, problems);
         config_read_tokens(config, root, problems);
         config_read_transcoders(config, root, problems);
         config_check_rules(config, root, problems);
         config_check_keys(root, problems);
-        drop_echoes(problems, unresolved);
+        drop_follow_ups(problems, unresolved);
     }
     sort_problems(problems);
     if (no_memory)
@@ -177,7 +183,8 @@ static enum sl_code parse(struct config *config, struct sl_str yaml, struct valu
     return problems->errors ? sl_fail(error, SL_MALFORMED, broken) : SL_OK;
 }
 
-/* Makes a configuration from a text. `exposed`: everybody can read its file, which is a problem if it has secrets. */
+/* Makes a configuration from the text of the file `name`; results as for config_load(). `exposed`: every user of the machine can read the
+ * file, which is a problem if it has secrets. */
 static enum sl_code load_text(struct sl_str yaml, const char *name, bool exposed, struct config **config,
                               struct value_problems *problems, struct sl_error *error)
 {
@@ -209,7 +216,8 @@ enum sl_code config_parse(struct sl_str yaml, const char *name, struct config **
 }
 
 /* ---- files ---- */
-/* Translates an errno, so that a missing file is told apart from an unreadable one. */
+
+/* Reports that the file could not be opened or read for the `reason`, an errno. SL_NOT_FOUND, SL_PERMISSION_DENIED or SL_INTERNAL. */
 static enum sl_code open_failed(const char *path, int reason, struct sl_error *error)
 {
     enum sl_code code = reason == ENOENT || reason == ENOTDIR ? SL_NOT_FOUND
@@ -218,7 +226,8 @@ static enum sl_code open_failed(const char *path, int reason, struct sl_error *e
     return sl_fail(error, code, "failed to open configuration file %.300s: %s", path, strerror(reason));
 }
 
-/* Reads up to one byte more than the limit, to detect a file that is too large. Not mapped, as the file may change meanwhile. */
+/* Reads the file into `text`; stops after more than CONFIG_MAX_BYTES, which parse() reports. The file is not mapped, since it may change
+ * meanwhile. Returns 0 or an errno. */
 static int config_read_file(int fd, struct sl_buf *text)
 {
     while (text->size <= CONFIG_MAX_BYTES) {
@@ -290,7 +299,7 @@ struct value config_position(const struct config *config, const char *key)
     return at;
 }
 
-/* Writes a problem as a line. */
+/* Appends a problem as a line "<name>:<line>:<column>: error: <path>: <what>". */
 static void add_problem(struct sl_buf *out, const char *name, const struct value_problem *problem)
 {
     text_escape(out, sl_str(name), false);
@@ -304,7 +313,7 @@ static void add_problem(struct sl_buf *out, const char *name, const struct value
     sl_buf_u8(out, '\n');
 }
 
-/* Writes how many problems are not shown. */
+/* Appends a line that says how many errors or warnings are not shown; nothing if `count` is 0. */
 static void add_rest(struct sl_buf *out, const char *name, size_t count, bool warning)
 {
     if (count == 0)
@@ -315,7 +324,7 @@ static void add_rest(struct sl_buf *out, const char *name, size_t count, bool wa
 
 void config_format_problems(const char *name, const struct value_problems *problems, struct sl_buf *out)
 {
-    size_t counts[2] = {0};
+    size_t counts[2] = {0}; /* errors, warnings */
     for (size_t i = 0; i < problems->count; i++)
         if (problems->items[i].info || counts[problems->items[i].warning]++ < MAX_SHOWN)
             add_problem(out, name, &problems->items[i]);

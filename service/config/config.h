@@ -1,7 +1,7 @@
-/* The configuration file (YAML) as one struct, with all defaults filled in, and the sources that it defines.
+/* The configuration file (YAML) as one struct, with all defaults filled in, and the symbol sources that it defines.
  *
- * All problems of a file are found in one pass, each with line, column and dotted key. Unknown keys and keys without effect are
- * warnings. */
+ * Loading a file reports all its problems, each with line, column and dotted key ("caches.max_size"). Unknown keys and keys without effect
+ * are warnings. */
 #pragma once
 
 #include "base/arena.h"
@@ -14,9 +14,9 @@
 struct source;     /* origin/origin.h */
 struct key_origin; /* config/impl.h */
 
-struct access_key { /* entry of auth.keys */
-    struct sl_str id;
-    uint8_t sha256[32]; /* of the key */
+struct access_key {     /* entry of auth.keys */
+    struct sl_str id;   /* its holder, for logs and requests */
+    uint8_t sha256[32]; /* of the secret key, which the configuration does not contain */
     const struct sl_str *rights;
     size_t right_count;
     const struct sl_str *scopes; /* the only ones its requests may use; NULL = any */
@@ -34,14 +34,14 @@ struct mozilla_token {  /* entry of mozilla.tokens */
     int64_t expires_s;   /* seconds since the epoch; INT64_MAX = never */
 };
 
-enum { STORE_REDIRECT, STORE_DIRECT };
+enum { STORE_REDIRECT, STORE_DIRECT }; /* config_store.serve */
 
-struct config_store { /* mozilla.store: uploaded files; a back end is configured if its first key is not NULL */
-    const char *filesystem_path;
-    struct bucket_config bucket;
-    const char *public_url; /* public URL of the store's root; NULL: it is not public */
-    int serve;              /* downloads: STORE_REDIRECT to the store's URL, or STORE_DIRECT */
-    bool serve_native;      /* requests of other APIs use it as a source, too */
+struct config_store {            /* mozilla.store: where files uploaded by Mozilla's API are stored */
+    const char *filesystem_path; /* NULL: not in a directory */
+    struct bucket_config bucket; /* used if bucket_is_configured() */
+    const char *public_url;      /* public URL of the store's root; NULL: it is not public */
+    int serve;                   /* downloads: STORE_REDIRECT to the store's URL, or STORE_DIRECT */
+    bool serve_native;           /* requests of other APIs use it as a source, too */
     struct sl_str *disallowed_snippets;
     size_t disallowed_snippet_count;
     bool scan_contents;
@@ -61,22 +61,23 @@ struct config_store { /* mozilla.store: uploaded files; a back end is configured
     size_t extra_count;
 };
 
-/* Values of keys that are words, in the order of the words (keys.c); the fields of struct config that hold them are int. */
-enum { MOZILLA_DEFAULT, MOZILLA_DOCUMENTED, MOZILLA_ELIOT, MOZILLA_PROFILER };
-enum { MOZILLA_NEAREST, MOZILLA_EXACT };
-enum { MOZILLA_SKIP, MOZILLA_REJECT };
-enum { MOZILLA_UNAVAILABLE, MOZILLA_NOT_FOUND };
-enum { MOZILLA_TITLE, MOZILLA_ERROR, MOZILLA_BOTH };
-enum { MOZILLA_DISK, MOZILLA_REDIS, MOZILLA_DISK_AND_REDIS };
-enum { MOZILLA_AUTO, MOZILLA_CODE_FILE, MOZILLA_DEBUG_FILE };
-enum { ISOLATION_PROCESS, ISOLATION_THREAD };
-enum { UPLOADS_OF_SCOPE, UPLOADS_SHARED };
-enum { DEBUGINFOD_RESET, DEBUGINFOD_STATUS };
-enum { SYMBFILE_PREFER_AUTO, SYMBFILE_PREFER_SYMBFILE, SYMBFILE_PREFER_SOURCES };
+/* The values of keys that accept one of several words, in the order of the words in keys.c. The fields of struct config that hold them are
+ * int, since one function stores all of them. */
+enum { MOZILLA_DEFAULT, MOZILLA_DOCUMENTED, MOZILLA_ELIOT, MOZILLA_PROFILER };    /* mozilla.compat */
+enum { MOZILLA_NEAREST, MOZILLA_EXACT };                                          /* mozilla.lookup */
+enum { MOZILLA_SKIP, MOZILLA_REJECT };                                            /* mozilla.non_integer_offsets */
+enum { MOZILLA_UNAVAILABLE, MOZILLA_NOT_FOUND };                                  /* mozilla.transport_errors */
+enum { MOZILLA_TITLE, MOZILLA_ERROR, MOZILLA_BOTH };                              /* mozilla.error_key */
+enum { MOZILLA_DISK, MOZILLA_REDIS, MOZILLA_DISK_AND_REDIS };                     /* mozilla.cache */
+enum { MOZILLA_AUTO, MOZILLA_CODE_FILE, MOZILLA_DEBUG_FILE };                     /* mozilla.module_name */
+enum { ISOLATION_PROCESS, ISOLATION_THREAD };                                     /* conversion.isolation */
+enum { UPLOADS_OF_SCOPE, UPLOADS_SHARED };                                        /* uploads.scope */
+enum { DEBUGINFOD_RESET, DEBUGINFOD_STATUS };                                     /* debuginfod.transient */
+enum { SYMBFILE_PREFER_AUTO, SYMBFILE_PREFER_SYMBFILE, SYMBFILE_PREFER_SOURCES }; /* symbfile.prefer */
 
-struct cache_lifetimes { /* nanoseconds; DURATION_NEVER = no limit */
+struct cache_lifetimes { /* of one kind of cache entries; nanoseconds, DURATION_NEVER = no limit */
     uint64_t max_unused_for, retry_misses_after, retry_misses_after_public, retry_malformed_after;
-    unsigned max_lazy;
+    unsigned max_lazy; /* entries that are refreshed at once while the old ones are used */
 };
 
 struct transcoder { /* a program that writes SymCache files of one version */
@@ -89,9 +90,9 @@ struct transcoder { /* a program that writes SymCache files of one version */
  * is invalid. */
 bool transcoder_version(struct sl_str text, unsigned version[3]);
 
-/* A directory that is searched for debug files and packages (`debuginfod.scan`). */
+/* The kinds of files that a scan of a directory reads (`debuginfod.scan[].kinds`). */
 enum {
-    SCAN_FILES = 1,
+    SCAN_FILES = 1, /* debug files and programs that are in no package */
     SCAN_DEB = 2,
     SCAN_RPM = 4,
     SCAN_TAR = 8,
@@ -99,22 +100,25 @@ enum {
     SCAN_ALL_KINDS = 31,
     CONFIG_MAX_SCANS = 64
 };
-extern const char *const config_scan_kinds[]; /* their words, in the order of the bits; ends with NULL */
+/* The words for SCAN_FILES to SCAN_ZIP in the file, in this order; ends with NULL. */
+extern const char *const config_scan_kinds[];
+/* A directory that is searched for debug files and packages, again and again (an entry of `debuginfod.scan`). */
 struct config_scan {
     struct sl_str path;            /* NUL-terminated */
     const char *include, *exclude; /* regular expressions of PCRE2 for absolute paths; NULL: none */
     unsigned kinds;                /* bits SCAN_.. */
-    uint64_t interval_ns;          /* between two passes; 0: only one */
+    uint64_t interval_ns;          /* between two searches of the directory; 0: only one, at the start */
 };
 
-/* Where a kind of entries is stored if the shared cache has a Redis and a bucket. */
+/* Where entries of a kind are stored if the shared cache has both a Redis and a bucket. */
 enum shared_route { SHARED_BOTH, SHARED_REDIS_ONLY, SHARED_BUCKET_ONLY };
 enum { CONFIG_SHARED_KINDS = 14 };
-extern const char *const config_shared_kinds[CONFIG_SHARED_KINDS]; /* names of kinds, in the order of `route` */
+/* The names of the kinds of cache entries, in the order of config_shared.route. */
+extern const char *const config_shared_kinds[CONFIG_SHARED_KINDS];
 
-enum { CLUSTER_OFF, CLUSTER_REDIS };
+enum { CLUSTER_OFF, CLUSTER_REDIS }; /* cluster.results */
 
-struct config_shared { /* the shared cache; a back end is configured if its first key is not NULL */
+struct config_shared { /* the cache that several nodes share; NULL paths and URLs: that back end is not used */
     const char *filesystem_path;
     struct bucket_config bucket; /* configured if bucket_is_configured() */
     const char *redis_url, *redis_namespace;
@@ -157,14 +161,16 @@ struct config {
 
     struct sl_secret sentry_dsn; /* receives error reports */
 
-    struct source *sources;
-    uint64_t sources_number; /* source_list_number */
+    struct source *sources;  /* of debug files: those of `sources`, then one for each of `scan` */
+    uint64_t sources_number; /* identifies the list (source_list_number) */
     size_t source_count;
     struct sl_str *symbols; /* for commands: like their option --symbols */
     size_t symbol_count;
     struct { /* for commands: Sentry project and credentials; NULL = not configured */
         const char *url, *org, *project;
-        struct sl_secret token, cookies, plain_token, plain_cookies; /* from `auth`, and from keys of their own */
+        struct sl_secret token, cookies; /* of the keys auth.token and auth.cookies */
+        struct sl_secret plain_token,
+            plain_cookies; /* of the keys auth_token and auth_cookies, used if those are not set */
     } sentry;
     bool page_enabled; /* serve the page at / */
     bool symstore_proxy;
@@ -279,7 +285,7 @@ struct config {
     } upload;
 
     struct {
-        bool on;                 /* the section exists */
+        bool on;                 /* the API is served: the section exists, or $ELIOT_SYMBOLS_URLS is set */
         int compat;              /* determines the defaults of the other keys */
         const char *path_prefix; /* before the paths of its endpoints: empty, or /a/b */
         bool root_alias;         /* serve POST / as well */
@@ -297,10 +303,10 @@ struct config {
         size_t fallback_count;
         bool fallback_all;
         struct source *stores;          /* resolved from `sources`, in its order */
-        const char *stores_key;         /* identifies the list */
+        const char *stores_key;         /* hash of `sources`, which identifies the list */
         const struct source *fallbacks; /* asked for modules that the stores do not have */
         size_t fallbacks_count;
-        uint64_t fallbacks_number;    /* source_list_number */
+        uint64_t fallbacks_number;    /* identifies the list `fallbacks` (source_list_number) */
         int cache;                    /* where `mozilla_syms` are stored: MOZILLA_DISK, ... */
         struct sl_str *v5_extensions; /* as written */
         size_t v5_extension_count;
@@ -363,68 +369,67 @@ struct config {
         /* of the sockets between the processes of the service; NULL: there is only one process */
         const char *directory;
         size_t index; /* of this process */
-    } process;        /* not read from the file */
+    } process;        /* set by the program, not by the file */
 
     int cache_profile;               /* selects the default lifetimes: reference, documented, saas */
     const struct value *source_list; /* the sources as written, references replaced; NULL = none */
     struct key_origin *origins;      /* origin of each key's value */
 };
 
-/* Loads `path` (NULL = the defaults, and Eliot's environment variables) and resolves environment references: a value
- * that is exactly ${NAME} is replaced by the variable's text, and a secret `x` may be in the file that `x_file` names.
- * On SL_MALFORMED the problems are listed, in the order of the file; on success there may be warnings, also that a file
- * with secrets is world-readable. The caller sets `problems->arena`; `problems` may be NULL. The config owns
- * everything; config_release frees it. On failure `*config` is NULL and the error is one of
- *   SL_NOT_FOUND, SL_PERMISSION_DENIED, SL_INTERNAL   "failed to open configuration file <path>: ..."
- *   SL_MALFORMED                                      "config file empty", "failed to parse config YAML"
- *   SL_BUSY                                           "out of memory" */
+/* Loads the file `path` (NULL: the defaults and the environment variables of Eliot, Mozilla's service) and resolves references: a value
+ * that is exactly ${NAME} is replaced by that environment variable, and a secret `x` may be in a file that the key `x_file` names.
+ * `problems`, whose arena the caller sets, gets the problems in the order of the file: on SL_MALFORMED the errors, on success only
+ * warnings, for example of a world-readable file with secrets. It may be NULL. Free the result with config_release(). On failure `*config`
+ * is NULL and the error is one of SL_NOT_FOUND, SL_PERMISSION_DENIED, SL_INTERNAL   "failed to open configuration file <path>: ..."
+ * SL_MALFORMED                                      "config file empty", "failed to parse config YAML" SL_BUSY
+ * "out of memory" */
 enum sl_code config_load(const char *path, struct config **config, struct value_problems *problems,
                          struct sl_error *error);
-/* Like config_load, from text; `name` is the file's name in messages. For tests and fuzzing. */
+/* Parses a configuration from text: results as for config_load(). `name` is the file's name in messages. For tests and fuzzing. */
 enum sl_code config_parse(struct sl_str yaml, const char *name, struct config **config, struct value_problems *problems,
                           struct sl_error *error);
 
-/* Take and give back a reference. A running service may replace its configuration: code that uses one after suspending
- * must hold a reference. Release each reference, and that of config_load, with config_release; the last one frees it.
- * NULL is allowed. Loop thread. */
+/* Take and give back a reference. A running service may replace its configuration: a fiber that uses one after it has suspended must hold a
+ * reference. The last call of config_release(), which also counts that of config_load(), frees the configuration. NULL is allowed. Call
+ * both on the loop thread. */
 const struct config *config_retain(const struct config *config);
 void config_release(const struct config *config);
 
 /* Excludes the memory of the configuration, which has secrets, from core dumps. */
 void config_exclude_from_core_dumps(const struct config *config);
 
-/* Records that the environment, or else an option, has set the key's value. */
+/* Records where the key's value comes from: the environment, or if `environment` is false, an option of the command line. */
 void config_note_override(struct config *config, const char *key, bool environment);
 
-/* Returns the position of the key's value in the file, for value_problem; of a group, that of its first key which the
- * file sets. Line 0 if the file sets none. */
+/* Returns the position of the key's value in the file, as a value for value_problem(). For a group of keys ("http"), that of the first key
+ * in it that the file sets. Line 0 if the file sets none. */
 struct value config_position(const struct config *config, const char *key);
 
-/* Appends "<file>:<line>:<column>: error: <path>: <what>\n" for each (or warning, info), at most 20 errors and 20 warnings,
- * then the number of further ones. Leaves out unknown parts (position, path); escapes control bytes. */
+/* Appends "<name>:<line>:<column>: error: <path>: <what>\n" for each problem (or "warning:", "info:"), at most 20 errors and 20 warnings,
+ * then how many more there are. Leaves out an unknown position or path; escapes control bytes. */
 void config_format_problems(const char *name, const struct value_problems *problems, struct sl_buf *out);
 
 /* Writes every key with its type, default and meaning, in Markdown: doc/configuration.md. False when out of memory. */
 bool config_table(struct sl_buf *out);
 
-/* Writes the effective configuration as YAML that config_parse accepts, unless aliases made it larger than a file may be; each
- * value has a comment with its origin ("default", "<file>:<line>", "env"). Secrets are "[redacted]", URLs have no user info and
- * query. Leaves out keys without effect. */
+/* Writes the effective configuration as YAML, each value with a comment about its origin ("default", "<file>:<line>", "env", "option").
+ * Secrets become "[redacted]", URLs lose user info and query; keys without effect are left out. config_parse() accepts the result, unless
+ * it is too large: aliases of the file are written out. */
 void config_dump(const struct config *config, struct sl_buf *out);
 
-/* Finds the keys that are `path`, or below it if it ends in a dot, and whose values differ: their dotted keys, at most `max`;
- * returns how many. */
+/* Sets `keys` to the dotted keys whose values differ in the two configurations, at most `max`, and returns their number. Compares only the
+ * key `path`, or if that ends in a dot, all keys below it. */
 size_t config_differences(const struct config *a, const struct config *b, const char *path, const char **keys,
                           size_t max);
 
-/* Parses the number of a node, a key of cluster.peers: it stands for all processes of the node, which have this number and the
- * following ones. */
+/* Parses a node id from 0 to 65535, a key of `cluster.peers`. A node with several processes uses this id and the following ones, and is
+ * listed with the first. False if the text is no such number. */
 bool config_peer_number(struct sl_str text, uint16_t *number);
 
-/* Two signs of a container, which has other defaults: SYMLOOM_CONTAINER=1; and, only without a configuration file, /.dockerenv
- * or "/docker" in /proc/self/cgroup. */
+/* Two signs that the program runs in a container, which changes defaults: SYMLOOM_CONTAINER=1 is set; or /.dockerenv exists or
+ * /proc/self/cgroup contains "/docker", which counts only without a configuration file. */
 bool config_container_is_set(void);
 bool config_container_is_detected(void);
 
-/* True if entries of `bounded` are stored in a Redis. */
+/* True if modules converted for Mozilla's API (config.bounded) are stored in a Redis: `mozilla.cache` is redis or both. */
 bool config_bounded_in_redis(const struct config *config);

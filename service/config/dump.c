@@ -3,34 +3,37 @@
 #include "core/duration.h"
 #include "origin/origin.h"
 
-struct config_dump {
+struct config_dump { /* the state of writing a configuration */
     const struct config *config;
     struct sl_buf *out;
-    const char *previous; /* path of the last row, whose groups are written already */
-    struct config_path path;
+    const char *previous;    /* dotted key before this one; the lines of its groups ("http:") are written */
+    struct config_path path; /* inside of `sources`: the current key */
 };
 
+/* Returns the field of the struct at this offset. */
 static const void *field_at(const struct config *config, size_t offset)
 {
     return (const char *)config + offset;
 }
 
-static void indent(struct config_dump *d, unsigned depth)
+static void put_indent(struct config_dump *d, unsigned depth)
 {
     sl_buf_fill(d->out, ' ', (size_t)depth * 2);
 }
 
-static void quoted(struct config_dump *d, struct sl_str text)
+/* Appends the text as a double-quoted YAML scalar. */
+static void put_quoted(struct config_dump *d, struct sl_str text)
 {
     sl_buf_u8(d->out, '"');
     text_escape(d->out, text, true);
     sl_buf_u8(d->out, '"');
 }
 
-/* Appends where the value comes from, as a comment. */
-static void origin(struct config_dump *d, const struct config_key *key)
+/* Appends where the value of the key comes from, as a YAML comment that ends the line. */
+static void put_origin(struct config_dump *d, const struct config_key *key)
 {
-    const struct key_origin *from = &d->config->origins[key - config_keys];
+    const struct key_origin *from =
+        &d->config->origins[key - config_keys]; /* config_keys and origins have the same order */
     if (from->environment)
         sl_buf_cstr(d->out, " # env\n");
     else if (from->option)
@@ -44,9 +47,10 @@ static void origin(struct config_dump *d, const struct config_key *key)
     }
 }
 
-/* ---- values of rows ---- */
+/* ---- values of keys ---- */
+
 /* Appends a size in the largest unit that leaves an integer. */
-static void size_text(uint64_t bytes, struct sl_buf *out)
+static void put_size(uint64_t bytes, struct sl_buf *out)
 {
     static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
     size_t unit = 0;
@@ -55,7 +59,7 @@ static void size_text(uint64_t bytes, struct sl_buf *out)
     sl_buf_printf(out, "%llu%s", (unsigned long long)bytes, units[unit]);
 }
 
-/* Returns the number in the key's field; 0 if that is no number. */
+/* Returns the number, boolean or index of a word in the key's field; 0 for keys of other types. */
 static uint64_t get_number(const struct config *config, const struct config_key *key)
 {
     const void *field = field_at(config, key->offset);
@@ -78,8 +82,8 @@ static uint64_t get_number(const struct config *config, const struct config_key 
     return 0;
 }
 
-/* Writes a number in the unit of its key. */
-static void number_value(struct config_dump *d, const struct config_key *key)
+/* Writes a number: as duration or size if that is the key's type, or as the key's word for "no limit". */
+static void put_number(struct config_dump *d, const struct config_key *key)
 {
     uint64_t number = get_number(d->config, key);
     if (number == UINT64_MAX && key->none)
@@ -87,12 +91,12 @@ static void number_value(struct config_dump *d, const struct config_key *key)
     else if (key->type == KEY_DURATION)
         duration_format(number, d->out);
     else if (key->type == KEY_SIZE)
-        size_text(number, d->out);
+        put_size(number, d->out);
     else
         sl_buf_printf(d->out, "%llu", (unsigned long long)number);
 }
 
-/* Writes a text, if it is a URL without its user info and query: for any key, so that no new key shows a password. */
+/* Writes a text, quoted. A URL loses its user info and query, whatever the key, so that no key shows a password. */
 static void public_text(struct config_dump *d, struct sl_str text)
 {
     struct sl_str scheme, rest;
@@ -125,7 +129,7 @@ static void pairs_value(struct config_dump *d, const struct config_key *key)
     sl_buf_u8(d->out, '{');
     for (size_t i = 0; i < count; i++) {
         sl_buf_cstr(d->out, i ? ", " : "");
-        quoted(d, pairs[i].key);
+        put_quoted(d, pairs[i].key);
         sl_buf_cstr(d->out, ": ");
         public_text(d, pairs[i].value);
     }
@@ -161,7 +165,7 @@ static void row_value(struct config_dump *d, const struct config_key *key)
     case KEY_UNSIGNED:
     case KEY_COUNT:
     case KEY_SIZE:
-    case KEY_DURATION: number_value(d, key); break;
+    case KEY_DURATION: put_number(d, key); break;
     case KEY_PAIRS: pairs_value(d, key); break;
     case KEY_HIDDEN: hidden_value(d, key); break;
     case KEY_SOURCES: break;
@@ -170,7 +174,7 @@ static void row_value(struct config_dump *d, const struct config_key *key)
 
 /* ---- sources, as written in the file ---- */
 
-/* Writes a value of the tree; secrets are replaced. */
+/* Writes a scalar of a source; "[redacted]" if its key is secret or below a secret key. */
 static void scalar_value(struct config_dump *d, const struct value *value)
 {
     if (key_within(path_pattern(&d->path), KEY_SECRET))
@@ -183,15 +187,15 @@ static void scalar_value(struct config_dump *d, const struct value *value)
         sl_buf_str(d->out, value->string);
 }
 
-/* True if a key of a source is written: only known ones are, as a misspelt key may have a secret value. */
-static bool shown(struct config_dump *d)
+/* True if the current key of a source is written: unknown ones are not, as a misspelt key may have a secret value. */
+static bool is_shown(struct config_dump *d)
 {
     const struct config_key *row;
     struct sl_str pattern = path_pattern(&d->path);
     return key_within(pattern, KEY_SECRET) || key_classify(pattern, &row) != KEY_UNKNOWN;
 }
 
-/* Appends a value of a source on one line, in YAML's flow style. */
+/* Appends a value of a source on one line, in YAML's flow style: {a: 1, b: [2, 3]}. */
 static void flow_value(struct config_dump *d, const struct value *value)
 {
     bool map = value->type == VALUE_MAP;
@@ -203,11 +207,11 @@ static void flow_value(struct config_dump *d, const struct value *value)
     sl_buf_u8(d->out, map ? '{' : '[');
     for (size_t i = 0; i < value->count; i++) {
         struct path_mark up = map ? path_key(&d->path, value->keys[i]) : path_index(&d->path, i);
-        if (!map || shown(d)) {
+        if (!map || is_shown(d)) {
             sl_buf_cstr(d->out, comma);
             comma = ", ";
             if (map) {
-                quoted(d, value->keys[i]);
+                put_quoted(d, value->keys[i]);
                 sl_buf_cstr(d->out, ": ");
             }
             flow_value(d, &value->items[i]);
@@ -217,13 +221,13 @@ static void flow_value(struct config_dump *d, const struct value *value)
     sl_buf_u8(d->out, map ? '}' : ']');
 }
 
-/* Appends a source as an element of the list. */
-static void source(struct config_dump *d, const struct value *source)
+/* Appends a source as an element of the list `sources`, a line for each key. */
+static void put_source(struct config_dump *d, const struct value *source)
 {
     const char *dash = "  - ";
     for (size_t i = 0; i < source->count; i++) {
         struct path_mark up = path_key(&d->path, source->keys[i]);
-        if (shown(d)) {
+        if (is_shown(d)) {
             sl_buf_cstr(d->out, dash);
             sl_buf_str(d->out, source->keys[i]);
             sl_buf_cstr(d->out, ": ");
@@ -235,25 +239,26 @@ static void source(struct config_dump *d, const struct value *source)
     }
 }
 
-/* Writes the sources as they are in the file; secrets are replaced. */
-static void sources(struct config_dump *d, const struct config_key *key)
+/* Writes the key `sources` as the file has it, with references resolved and without secrets. */
+static void put_sources(struct config_dump *d, const struct config_key *key)
 {
     const struct value *list = d->config->source_list;
     bool some = list && list->type == VALUE_LIST && list->count;
     sl_buf_cstr(d->out, some ? "sources:" : "sources: []");
-    origin(d, key);
+    put_origin(d, key);
     struct path_mark up = path_key(&d->path, SL_STR("sources"));
     for (size_t i = 0; some && i < list->count; i++) {
         struct path_mark item = path_index(&d->path, i);
-        source(d, &list->items[i]);
+        put_source(d, &list->items[i]);
         path_up(&d->path, item);
     }
     path_up(&d->path, up);
 }
 
-/* ---- rows ---- */
+/* ---- all keys ---- */
 
-/* Writes the groups of `path` that the previous row was not in; returns the last segment and the depth. */
+/* Writes a line ("http:") for each group of the dotted key `path` that the key before it was not in. Returns the last name of `path`, and
+ * in `*depth` the number of its groups. */
 static const char *open_groups(struct config_dump *d, const char *path, unsigned *depth)
 {
     size_t start = 0;
@@ -261,7 +266,7 @@ static const char *open_groups(struct config_dump *d, const char *path, unsigned
     for (const char *dot; (dot = strchr(path + start, '.')); (*depth)++) {
         size_t end = (size_t)(dot - path) + 1;
         if (strncmp(path, d->previous, end) != 0) {
-            indent(d, *depth);
+            put_indent(d, *depth);
             sl_buf_printf(d->out, "%.*s:\n", (int)(end - 1 - start), path + start);
         }
         start = end;
@@ -277,14 +282,14 @@ void config_dump(const struct config *config, struct sl_buf *out)
         if (key->no_effect || (!config->mozilla.on && strncmp(key->path, "mozilla.", 8) == 0))
             continue;
         if (key->type == KEY_SOURCES) {
-            sources(&d, key);
+            put_sources(&d, key);
         } else {
             unsigned depth;
             const char *name = open_groups(&d, key->path, &depth);
-            indent(&d, depth);
+            put_indent(&d, depth);
             sl_buf_printf(out, "%s: ", name);
             row_value(&d, key);
-            origin(&d, key);
+            put_origin(&d, key);
         }
         d.previous = key->path;
     }
@@ -300,7 +305,7 @@ void config_put_value(const struct config *config, const struct config_key *key,
         row_value(&d, key);
 }
 
-/* Appends the value for comparison, also that of a secret. */
+/* Appends the key's value to compare it; unlike for users, also the text of a secret. */
 static void value_text(const struct config *config, const struct config_key *key, struct sl_buf *out)
 {
     struct config_dump d = {.config = config, .out = out};

@@ -7,22 +7,23 @@
 #include "config/impl.h"
 #include "core/duration.h"
 
-/* Returns the value of an environment variable; NULL also if it is empty. */
+/* Returns the value of an environment variable; NULL if it is unset or empty. */
 static const char *eliot_value(const char *name)
 {
     const char *value = getenv(name);
     return value && *value ? value : NULL;
 }
 
-/* True if the file does not set the key; then records that the environment sets it. */
-static bool is_silent(struct config *config, const char *path)
+/* True if the file does not set the key: an environment variable may then set it, which this function records as the key's origin. */
+static bool may_set(struct config *config, const char *path)
 {
-    bool silent = !config_position(config, path).line;
-    if (silent)
+    bool is_unset = !config_position(config, path).line;
+    if (is_unset)
         config_note_override(config, path, true);
-    return silent;
+    return is_unset;
 }
 
+/* Reports that an environment variable has an invalid value for the key `path`. */
 static void bad_value(struct value_problems *problems, const char *name, const char *path)
 {
     value_problem(problems, NULL, false, path, "ignoring environment variable %s: invalid value", name);
@@ -47,7 +48,7 @@ static void take_urls(struct config *config, const char *list)
     config->mozilla.are_sources_of_eliot = true;
 }
 
-/* Replaces the port of the first address to listen on. */
+/* Sets `bind` to its first address with this port, the value of $PORT. Reports a value that is no port. */
 static void take_port(struct config *config, const char *port, struct value_problems *problems)
 {
     struct sl_buf bind = {0};
@@ -56,7 +57,7 @@ static void take_port(struct config *config, const char *port, struct value_prob
     sl_buf_u8(&bind, ':');
     sl_buf_cstr(&bind, port);
     const char **list = SL_ARENA_ARRAY(&config->arena, const char *, 1);
-    bool good = list && !text_is_listener(sl_buf_view(&bind));
+    bool good = list && !text_is_listener(sl_buf_view(&bind)); /* NULL: nothing is wrong with it */
     sl_buf_u8(&bind, '\0');
     struct sl_str kept = sl_buf_move_to_arena(&bind, &config->arena);
     if (!good || !kept.data) {
@@ -68,7 +69,7 @@ static void take_port(struct config *config, const char *port, struct value_prob
     config->bind_count = 1;
 }
 
-/* Parses a size such as "1gb" or "1gib". Changes its unit to upper case, but for the `i` of "GiB", as size_parse compares it. */
+/* Parses a size such as "1gb" or "1gib", in which Eliot ignores case; size_parse() needs "GB" and "GiB". False if it is no size. */
 static bool take_size(const char *text, uint64_t *bytes)
 {
     char upper[32];
@@ -79,7 +80,7 @@ static bool take_size(const char *text, uint64_t *bytes)
     return !text[size] && size_parse((struct sl_str){upper, size}, bytes);
 }
 
-/* Translates a level of Python's logging. */
+/* Sets the log level to the one that corresponds to a level of Python's logging; reports any other word. */
 static void take_level(struct config *config, const char *level, struct value_problems *problems)
 {
     static const struct {
@@ -94,7 +95,7 @@ static void take_level(struct config *config, const char *level, struct value_pr
     bad_value(problems, "ELIOT_LOGGING_LEVEL", "logging.level");
 }
 
-/* Sets the statsd server to "host:port". The caller has checked that none is configured. */
+/* Sets the statsd server to "host:port", or "[host]:port" for an IPv6 address; reports an invalid one. */
 static void take_statsd(struct config *config, const char *host, const char *port, struct value_problems *problems)
 {
     struct sl_buf server = {0};
@@ -111,26 +112,26 @@ static void take_statsd(struct config *config, const char *host, const char *por
 void config_read_eliot(struct config *config, struct value_problems *problems)
 {
     const char *urls = eliot_value("ELIOT_SYMBOLS_URLS"), *value;
-    if (urls && !config->mozilla.on && is_silent(config, "mozilla.compat")) {
+    if (urls && !config->mozilla.on && may_set(config, "mozilla.compat")) {
         config->mozilla.compat = MOZILLA_ELIOT;
         config_apply_compat(config);
     }
     config->mozilla.on |= urls != NULL;
     if (!config->mozilla.on)
         return;
-    if (urls && is_silent(config, "mozilla.sources"))
+    if (urls && may_set(config, "mozilla.sources"))
         take_urls(config, urls);
-    if ((value = eliot_value("PORT")) && is_silent(config, "bind"))
+    if ((value = eliot_value("PORT")) && may_set(config, "bind"))
         take_port(config, value, problems);
-    if ((value = eliot_value("ELIOT_SYMBOLS_CACHE_DIR")) && is_silent(config, "cache_dir"))
+    if ((value = eliot_value("ELIOT_SYMBOLS_CACHE_DIR")) && may_set(config, "cache_dir"))
         config->cache_dir = sl_arena_strndup(&config->arena, value, strlen(value));
-    if ((value = eliot_value("ELIOT_SYMBOLS_CACHE_MAX_SIZE")) && is_silent(config, "mozilla.lru.max_size") &&
+    if ((value = eliot_value("ELIOT_SYMBOLS_CACHE_MAX_SIZE")) && may_set(config, "mozilla.lru.max_size") &&
         !take_size(value, &config->bounded.max_size))
         bad_value(problems, "ELIOT_SYMBOLS_CACHE_MAX_SIZE", "mozilla.lru.max_size");
-    if ((value = eliot_value("ELIOT_LOGGING_LEVEL")) && is_silent(config, "logging.level"))
+    if ((value = eliot_value("ELIOT_LOGGING_LEVEL")) && may_set(config, "logging.level"))
         take_level(config, value, problems);
     const char *statsd_host = eliot_value("ELIOT_STATSD_HOST"), *statsd_port = eliot_value("ELIOT_STATSD_PORT");
-    if ((statsd_host || statsd_port) && !config->metrics.statsd && is_silent(config, "metrics.statsd"))
+    if ((statsd_host || statsd_port) && !config->metrics.statsd && may_set(config, "metrics.statsd"))
         take_statsd(config, statsd_host ? statsd_host : "localhost", statsd_port ? statsd_port : "8124", problems);
     if ((value = eliot_value("ELIOT_HOSTNAME")))
         config->metrics.host = sl_arena_strndup(&config->arena, value, strlen(value));

@@ -12,11 +12,11 @@ enum { SECRET_MAX_BYTES = 64 * 1024 };
 struct resolver {
     struct config *config;
     struct value_problems *problems;
-    struct config_path path;
-    const char *written; /* path of the first secret in the file itself */
+    struct config_path path; /* of the current value */
+    const char *written;     /* dotted key of the first secret in the configuration file itself; NULL: none */
 };
 
-/* True if a text is exactly ${NAME}. */
+/* True if a text is exactly ${NAME}; `*name` is the part between the braces. */
 static bool is_reference(struct sl_str text, struct sl_str *name)
 {
     if (text.size < 4 || text.data[0] != '$' || text.data[1] != '{')
@@ -25,7 +25,7 @@ static bool is_reference(struct sl_str text, struct sl_str *name)
     return memchr(text.data, '}', text.size) == text.data + text.size - 1;
 }
 
-/* Warns of ${NAME} inside a longer text, which is not replaced. Does not show the text, as it may be secret. */
+/* Warns of the first ${NAME} inside a longer text, which is not replaced. Shows only this part of the text, as the rest may be secret. */
 static void warn_partial(struct resolver *r, const struct value *value)
 {
     const char *at = value->string.data, *end = at + value->string.size;
@@ -43,7 +43,8 @@ static void warn_partial(struct resolver *r, const struct value *value)
     }
 }
 
-/* Gives the text of a variable the type that its key has, since environment variables have none. */
+/* Converts the text of an environment variable to the type of its key: for numbers and booleans, what the text would be in the file without
+ * quotes; for all others a string. */
 static void give_type(struct value *value, const struct config_key *row, enum key_class class)
 {
     bool plain = class == KEY_FREE_BOOL;
@@ -57,7 +58,8 @@ static void give_type(struct value *value, const struct config_key *row, enum ke
         value->type = VALUE_STRING; /* a number without a unit is a duration only if it is 0 */
 }
 
-/* True if the value was a reference, resolved or not. */
+/* Replaces a value that is exactly ${NAME} by that environment variable. True if it was such a reference, even if the variable is not set,
+ * which is reported. */
 static bool resolve_text(struct resolver *r, struct value *value)
 {
     struct sl_str name;
@@ -82,7 +84,8 @@ static bool resolve_text(struct resolver *r, struct value *value)
     }
     const struct config_key *row;
     struct sl_str pattern = path_pattern(&r->path);
-    pattern.size -= sl_str_ends(pattern, SL_STR("[]")) ? 2 : 0; /* an element has the origin of its list */
+    pattern.size -=
+        sl_str_ends(pattern, SL_STR("[]")) ? 2 : 0; /* an element of a list has the type and origin of the list's key */
     enum key_class class = key_classify(pattern, &row);
     value->string = (struct sl_str){copy, size};
     give_type(value, row, class);
@@ -92,7 +95,9 @@ static bool resolve_text(struct resolver *r, struct value *value)
 }
 
 /* ---- secrets in files ---- */
-/* Reads one byte more than the limit, to detect a file that is too large. NULL on failure, with errno unless out of memory. */
+
+/* Reads a file of up to SECRET_MAX_BYTES; a `*size` above that means that it is larger. NULL with errno if reading fails; NULL with errno
+ * 0, which the caller has set, when out of memory. */
 static char *read_whole(struct sl_arena *arena, int fd, size_t *size)
 {
     char *text = sl_arena_alloc(arena, SECRET_MAX_BYTES + 1, 1);
@@ -110,10 +115,10 @@ static char *read_whole(struct sl_arena *arena, int fd, size_t *size)
     return text;
 }
 
-/* Returns NULL, or what is wrong with the file. A line break at its end is not part of the secret. */
+/* Reads a secret from a file, without a line break at its end. Returns NULL, or what is wrong with the file. */
 static const char *read_secret(struct sl_arena *arena, const char *path, struct sl_str *secret)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO does not block: it is rejected below */
     if (fd < 0)
         return strerror(errno);
     struct stat st;
@@ -138,7 +143,7 @@ static const char *read_secret(struct sl_arena *arena, const char *path, struct 
     return NULL;
 }
 
-/* True if the path of the resolver ends in `x_file` and `x` is a secret key, which is set to `*secret`. */
+/* True if the current key `key` is named `x_file` and `x` is a secret key; sets `*secret` to the name `x`. */
 static bool names_secret_file(struct resolver *r, struct sl_str key, struct sl_str *secret)
 {
     struct sl_str pattern = path_pattern(&r->path), suffix = SL_STR("_file");
@@ -150,7 +155,8 @@ static bool names_secret_file(struct resolver *r, struct sl_str key, struct sl_s
     return key_classify(pattern, &row) == KEY_SECRET;
 }
 
-/* Replaces `x_file` by `x` with the text of the file. `path_known`: the path is not an unresolved reference. */
+/* Replaces member `index` of the map, `x_file`, by `x` (`secret`) with the text of the named file. Reports a file that cannot be read, and
+ * a map that has both keys. `path_known`: false if the file's path is a ${NAME} that could not be replaced, which was reported. */
 static void resolve_file(struct resolver *r, struct value *map, size_t index, struct sl_str secret, bool path_known)
 {
     struct value *value = &map->items[index];
@@ -169,7 +175,7 @@ static void resolve_file(struct resolver *r, struct value *map, size_t index, st
     if (value->type != VALUE_STRING) {
         char what[120];
         value_problem(r->problems, value, false, shown, "%s is not the path of a file", scalar_describe(value, what));
-        value->type = VALUE_STRING;
+        value->type = VALUE_STRING; /* so that no second problem is reported for `x` */
         return;
     }
     const char *wrong = read_secret(&r->config->arena, value->string.data, &text);
@@ -182,7 +188,9 @@ static void resolve_file(struct resolver *r, struct value *map, size_t index, st
 }
 
 /* ---- the walk; its depth is limited by yaml_read ---- */
-/* Remembers the first secret that stands in the file itself, for a warning if everybody may read the file. */
+
+/* Notes the first secret that is written in the configuration file itself, for a warning if every user may read the file. "[redacted]",
+ * which config_dump() writes, is no secret. */
 static void note_written(struct resolver *r, const struct value *value)
 {
     bool secret = value->type != VALUE_NULL && !sl_str_equal(value->string, SL_STR("[redacted]"));
@@ -192,10 +200,10 @@ static void note_written(struct resolver *r, const struct value *value)
     }
 }
 
-/* `secret`: the value is a secret, or below one. */
 static void env_walk(struct resolver *r, struct value *value, bool secret);
 
-/* Resolves one member of a map: first a reference in it, then the file that it names. */
+/* Resolves a member of a map: first references in its value; then, if its key is `x_file` for a secret `x`, the file that the value names.
+ * */
 static void walk_member(struct resolver *r, struct value *map, size_t index, bool secret)
 {
     const struct config_key *row;
@@ -208,8 +216,8 @@ static void walk_member(struct resolver *r, struct value *map, size_t index, boo
     path_up(&r->path, up);
 }
 
-/* Resolves the texts below a value: environment variables and files of secrets. `secret`: the value is one, and is noted if it is written
- * in the file itself. Stops when there are enough problems. */
+/* Resolves ${NAME} and files of secrets in a value and all values below it. `secret`: the value belongs to a secret key; it is noted if it
+ * is no reference. Stops when there are enough problems. */
 static void env_walk(struct resolver *r, struct value *value, bool secret)
 {
     if (config_has_enough_problems(r->problems))

@@ -1,6 +1,6 @@
-/* Shared by the files of config: YAML text becomes a tree (yaml.c, scalar.c), references to the environment and to files are
- * replaced (env.c), the table of keys (keys.c) gives the meaning and destination of each dotted key, read.c fills the struct
- * from it, check.c finds keys without a row, dump.c writes the configuration back. */
+/* Declarations that the files of config/ share. YAML text becomes a tree of values (yaml.c, scalar.c); references to the environment and to
+ * files are replaced in it (env.c); the table in keys.c has a row for each dotted key, with its type, default and field, by which read.c
+ * fills struct config; check.c finds keys without a row; dump.c writes the configuration back. */
 #pragma once
 
 #include "config/config.h"
@@ -11,7 +11,7 @@ enum {
     CONFIG_MAX_NODES = 20000, /* after aliases have been expanded */
     CONFIG_MAX_DEPTH = 32,
     CONFIG_MAX_KEY = 128,      /* bytes */
-    CONFIG_MAX_PROBLEMS = 100, /* stop looking for more */
+    CONFIG_MAX_PROBLEMS = 100, /* after so many problems, the rest of the file is not checked */
 };
 
 static inline bool config_has_enough_problems(const struct value_problems *problems)
@@ -21,34 +21,36 @@ static inline bool config_has_enough_problems(const struct value_problems *probl
 
 /* ---- path.c: position of a walk in the tree ---- */
 
-/* The dotted key as messages show it, "sources[0].token", and as tables contain it, "sources[].token". */
+/* The dotted key of the current value, twice: `shown` for messages, "sources[0].token", and `pattern` to look it up in the table of keys,
+ * "sources[].token". */
 struct config_path {
     struct sl_buf shown, pattern;
 };
-struct path_mark {
+struct path_mark { /* sizes of both texts */
     size_t shown, pattern;
 };
 
-/* Descends one step; returns the end before it, for path_up. */
+/* Append a key, or the index of an element of a list, to the path. The result is for path_up(), which removes what was appended. */
 struct path_mark path_key(struct config_path *path, struct sl_str key);
 struct path_mark path_index(struct config_path *path, size_t index);
 void path_up(struct config_path *path, struct path_mark end);
-const char *path_shown(struct config_path *path); /* NUL-terminated; valid until the next step */
+const char *path_shown(struct config_path *path); /* NUL-terminated; valid until the path changes */
 struct sl_str path_pattern(const struct config_path *path);
 void path_free(struct config_path *path);
 
 /* ---- yaml.c ---- */
 
-/* Returns the position of a key of a map of yaml_read, as a value for value_problem. */
+/* Returns the position of a key in the file, as a value for value_problem(). `key` must be one of value.keys of a map of yaml_read(). */
 struct value yaml_key_position(struct sl_str key);
 
 /* ---- scalar.c ---- */
 
-/* Gives a string the type of a plain scalar with its text (YAML 1.2.2, section 10.3.2, core schema). The text must be
- * NUL-terminated. */
+/* Turns a string into the number, boolean or null that its text stands for as a plain (unquoted) YAML scalar: core schema, YAML 1.2.2,
+ * section 10.3.2. Other texts stay strings. The text must be NUL-terminated. */
 void scalar_resolve(struct value *value);
 
-/* Describes a value for messages: "\"7dayz\"", "5", "a list"; truncated when long; a URL without user info and query. */
+/* Describes a value for messages: "\"7dayz\"", "5", "a list"; truncated to 80 bytes; a URL without user info and query. Returns `out`, or a
+ * constant text. */
 const char *scalar_describe(const struct value *value, char out[120]);
 
 /* ---- keys.c ---- */
@@ -76,17 +78,17 @@ struct config_key {
     size_t offset, count_offset; /* of the fields in struct config */
     uint64_t value;              /* default of numbers, switches and enums */
     const char *text;            /* default of strings and words */
-    uint64_t min, max;           /* max 0: maximum of the type */
-    const char *none;         /* the word for "no limit" (UINT64_MAX) or "none" (NULL): null, off; NULL = not allowed */
-    bool raise;               /* a number below `min` is raised to `min` */
-    bool one;                 /* a list of one element may be written as that element */
-    const char *no_effect;    /* text of the warning for a key without effect; NULL = the key has an effect */
+    uint64_t min, max;     /* of numbers; max 0: maximum of the type. `min` of a list: its least number of elements */
+    const char *none;      /* the word for "no limit" (UINT64_MAX) or "none" (NULL): null, off; NULL = not allowed */
+    bool raise;            /* a number below `min` is raised to `min` */
+    bool one;              /* a list of one element may be written as that element */
+    const char *no_effect; /* text of the warning for a key without effect; NULL = the key has an effect */
     const char *const *words; /* NULL terminated, in the order of the enum; for texts: the allowed ones */
     const char *(*check)(struct sl_str text); /* returns what is wrong with a text; NULL = nothing */
     void (*then)(struct config *config);      /* called after the key was read */
 };
 
-/* In the order of the documentation: groups stay together. */
+/* The table of keys, in the order in which dump.c and the documentation write them: keys of a group are neighbours. */
 extern const struct config_key config_keys[];
 extern const size_t config_key_count;
 
@@ -97,22 +99,22 @@ struct key_origin { /* origin of a key's value; line 0 = the default */
 
 enum key_class {
     KEY_UNKNOWN,
-    KEY_ROW,   /* has a row */
-    KEY_GROUP, /* contains further keys */
-    /* belongs to the configuration, with all keys below it, but has no row: read by other code, or by none */
-    KEY_FREE,
-    KEY_FREE_BOOL,
-    KEY_SECRET, /* never shown; has a row, or is like KEY_FREE */
+    KEY_ROW,       /* has a row in config_keys */
+    KEY_GROUP,     /* contains further keys */
+    KEY_FREE,      /* known, with all keys below it, but without a row: read by other code, or without effect */
+    KEY_FREE_BOOL, /* a boolean that is read by other code */
+    KEY_SECRET,    /* never shown; it has a row, or is read by other code with all keys below it */
 };
 
-/* Classifies a pattern ("sources[].token"); `*row` is its row, or NULL. */
+/* Returns the class of a key ("sources[].token"). `*row` is its row in config_keys, or NULL. */
 enum key_class key_classify(struct sl_str pattern, const struct config_key **row);
 
-/* Documentation of a key (about.c). */
+/* Documentation of a key: data of about.c, printed by table.c. */
 struct key_about {
     const char *path;
     const char *text;
-    const char *usual; /* the default, if the table has none or it depends on the machine; NULL = the table's */
+    const char
+        *usual; /* the default, if the key has no row or it depends on the machine; NULL = the default of its row */
     const char *type;  /* for keys without a row */
     const char *title; /* heading of the chapter that begins here; NULL = none */
 };
@@ -125,13 +127,14 @@ void key_list_no_effect(struct sl_buf *out);
 /* Returns the text of the warning if the key and all keys below it have no effect; NULL if one has. */
 const char *key_no_effect(struct sl_str pattern);
 
-/* True if the pattern, or one of its parents, is of the class. */
+/* True if the key, or one of the keys above it, is of the class. */
 bool key_within(struct sl_str pattern, enum key_class class);
 
-/* Returns the key of the same group within two edits of the unknown `pattern`; empty if there is none. */
+/* Returns the name of the key in the same group that is most like the last name of the unknown key `pattern`: at most two letters are
+ * inserted, deleted or replaced. Empty if there is none. */
 struct sl_str key_nearest(struct sl_str pattern);
 
-/* ---- texts.c: checks of texts; each returns the fault, or NULL ---- */
+/* ---- texts.c: checks of texts; each returns what is wrong with the text, or NULL ---- */
 const char *text_is_path_prefix(struct sl_str text); /* empty, or /a/b */
 const char *text_is_listener(struct sl_str text);    /* IP:PORT, [IPv6]:PORT, unix:/path, systemd */
 const char *text_is_group(struct sl_str text);       /* group of this machine */
@@ -142,42 +145,45 @@ const char *text_is_statsd(struct sl_str text);      /* host:port, [address]:por
 const char *text_is_origin(struct sl_str text);      /* scheme://host[:port], or * */
 const char *text_is_redis_url(struct sl_str text);   /* redis[s]://HOST[:PORT][/DATABASE], unix:///path */
 
-/* Splits a URL into its scheme and the text after its user info, up to the query; any other text is all `rest`. */
+/* Splits a URL into `scheme` ("https://") and `rest`, from the host to the query, which it leaves out like the user info between them. For
+ * any other text, `scheme` is empty and `rest` is the text. */
 void text_hide_user(struct sl_str text, struct sl_str *scheme, struct sl_str *rest);
 
-/* Appends the text with control bytes, C1 and invalid UTF-8 as \xNN or \uNNNN; with `quotes`, suitable for a double-quoted YAML
- * scalar. */
+/* Appends the text with control characters and invalid UTF-8 as \xNN or \uNNNN; with `quotes` also with `"` and `\` escaped, for a
+ * double-quoted YAML scalar. */
 void text_escape(struct sl_buf *out, struct sl_str text, bool quotes);
 
 /* ---- env.c ---- */
 
-/* Replaces strings that are exactly ${NAME} by the environment, with the type of their key, and secret keys `x_file` by `x`
- * with the file's text. Reports those that cannot be replaced and leaves them, so that later problems at the same place are
- * suppressed. `config->origins` records the values from the environment. Sets `*written` to the path of the first secret in the
- * file itself, in the arena of the problems, or to NULL. */
+/* Replaces strings that are exactly ${NAME} by that environment variable, converted to the type of their key; and a key `x_file`, if `x` is
+ * a secret key, by `x` with the text of the named file. Reports values that cannot be replaced and leaves them: config.c drops later
+ * problems at the same position. Records values from the environment in config->origins. Sets `*written` to the dotted key of the first
+ * secret that is written in the configuration file itself, in the arena of the problems, or to NULL. */
 void env_resolve(struct config *config, struct value *root, struct value_problems *problems, const char **written);
 
 /* ---- read.c, access.c, mozilla.c, check.c ---- */
 
+/* Sets the defaults of all keys. */
 void config_defaults(struct config *config);
 
-/* Fills the struct from the tree, except the sources. */
+/* Fills the struct from the tree, except `sources` and other lists of maps. */
 void config_read(struct config *config, const struct value *root, struct value_problems *problems);
 
-/* Sets the keys of `mozilla` whose default depends on `mozilla.compat` (keys.c). */
+/* Sets the keys of `mozilla` whose default depends on `mozilla.compat`. In keys.c. */
 void config_apply_compat(struct config *config);
 
-/* Reads Eliot's environment variables into `mozilla` and others. Before config_read_mozilla. */
+/* Reads the environment variables of Eliot, Mozilla's service, into keys of `mozilla`, `bind`, `logging` and others that the file does not
+ * set. Call it before config_read_mozilla(). */
 void config_read_eliot(struct config *config, struct value_problems *problems);
 
-/* Resolves the lists of `mozilla` to sources. False when out of memory. */
+/* Resolves the URLs and ids in `mozilla.sources` and `mozilla.fallback_sources` to sources. False when out of memory. */
 bool config_read_mozilla(struct config *config, const struct value *root, struct value_problems *problems);
 
 /* Reports that the value is not one of `words`, a NULL-terminated list. */
 void config_report_not_one_of(struct value_problems *problems, const struct value *value, const char *path,
                               const char *const *words);
 
-/* dump.c: writes the value of a row as YAML; never a secret. */
+/* Writes the value of a key as YAML; "[redacted]" for a secret. In dump.c. */
 void config_put_value(const struct config *config, const struct config_key *key, struct sl_buf *out);
 
 /* The groups of routes that may need a key; NULL-terminated. */
@@ -186,14 +192,14 @@ extern const char *const access_route_groups[];
 /* Reads `auth.keys`: a list of maps. */
 void config_read_access_keys(struct config *config, const struct value *root, struct value_problems *problems);
 
-/* Parses "2027-01-31", the last day (UTC) of a key, to the end of that day; false if it is not a date. Warns, at `path`, if the
- * day is over or less than 14 days away. */
+/* Parses "2027-01-31", the last day (UTC) on which an access key is valid, to `*seconds`, the end of that day; false if it is not a date.
+ * Warns, for the key `path`, if the day is over or less than 14 days away. */
 bool config_read_expiry(struct sl_str text, const struct value *at, const char *path, int64_t *seconds,
                         struct value_problems *problems);
 
 /* ---- scans.c ---- */
 
-/* Reads `debuginfod.scan`, a list of maps, and appends a source for each to the sources. */
+/* Reads `debuginfod.scan`, a list of maps, and appends a source for each to config->sources. */
 void config_read_scans(struct config *config, const struct value *root, struct value_problems *problems);
 
 /* ---- transcoders.c ---- */
@@ -209,7 +215,7 @@ void config_read_tokens(struct config *config, const struct value *root, struct 
 /* Reports unknown keys, keys without effect, groups that are not maps. */
 void config_check_keys(const struct value *root, struct value_problems *problems);
 
-/* Checks rules across keys, and the ids of sources. */
+/* Checks what depends on several keys, such as TLS addresses without a certificate, and that ids of sources are unique. */
 void config_check_rules(const struct config *config, const struct value *root, struct value_problems *problems);
 
 /* Returns the value at a dotted key, or NULL. */

@@ -1,10 +1,12 @@
-/* The keys of the configuration: one row for each that is stored in the struct, and the names of the others. */
+/* The keys of the configuration: a table with a row for each key that is stored in a field of struct config, and the names of all others.
+ * */
 #include <limits.h>
 #include <stddef.h>
 
 #include "config/impl.h"
 #include "core/duration.h"
 
+/* The field of a key; of lists, the array and its number of elements. */
 #define AT(field)         .offset = offsetof(struct config, field)
 #define LIST(list, count) .offset = offsetof(struct config, list), .count_offset = offsetof(struct config, count)
 
@@ -31,7 +33,6 @@ static const char *const prefer_words[] = {"auto", "symbfile", "sources", NULL};
 static const char *const route_words[] = {"both", "redis", "bucket", NULL};
 static const char *const results_words[] = {"off", "redis", NULL};
 static const char *const profile_words[] = {"reference", "documented", "saas", NULL};
-
 static const char *const transient_words[] = {"reset", "status", NULL};
 static const char *const compat_words[] = {"default", "documented", "eliot", "profiler", NULL};
 static const char *const lookup_words[] = {"nearest", "exact", NULL};
@@ -52,7 +53,8 @@ const char *const config_shared_kinds[CONFIG_SHARED_KINDS] = {
         "shared_cache.route." name, KEY_ENUM, AT(shared.route[index]), .value = default, .words = route_words          \
     }
 
-/* Profiles only change defaults: the row of `caches.profile` must precede those of the lifetimes. */
+/* Sets the lifetimes of cache entries that the value of `caches.profile` stands for (config_key.then). They are only defaults: keys of
+ * single lifetimes follow in the table, are read later and replace them. */
 static void profile_apply(struct config *config)
 {
     static const struct {
@@ -72,15 +74,16 @@ static void profile_apply(struct config *config)
     config->derived.retry_malformed_after = presets[i].malformed;
 }
 
-/* Uses the retry time of misses for malformed files and for public sources, too. Unused entries do not expire. */
-static void negative_follow(struct config *config)
+/* Completes the lifetimes of modules converted for Mozilla's API after `mozilla.negative_ttl` was read (config_key.then): misses of public
+ * sources and malformed files are retried after the same time, and unused entries do not expire. */
+static void bounded_lifetimes_follow(struct config *config)
 {
     struct cache_lifetimes *lifetimes = &config->bounded.lifetimes;
     lifetimes->max_unused_for = DURATION_NEVER;
     lifetimes->retry_misses_after_public = lifetimes->retry_malformed_after = lifetimes->retry_misses_after;
 }
 
-/* The only id "all" stands for all sources. */
+/* Sets mozilla.fallback_all after `mozilla.fallback_sources` was read (config_key.then): "all", if it is the only id, means all sources. */
 static void fallbacks_follow(struct config *config)
 {
     const struct sl_str *ids = config->mozilla.fallback_sources;
@@ -89,14 +92,15 @@ static void fallbacks_follow(struct config *config)
 
 static struct sl_str all_extensions[] = {SL_STR("function_size"), SL_STR("module_errors")};
 
-/* Sets the two switches from the list of extensions. */
+/* Sets the two switches of extensions after `mozilla.v5_extensions` was read (config_key.then). */
 static void extensions_follow(struct config *config)
 {
-    bool *const are[] = {&config->mozilla.function_size, &config->mozilla.module_errors};
+    bool *const switches[] = {&config->mozilla.function_size,
+                              &config->mozilla.module_errors}; /* as in all_extensions */
     for (size_t i = 0; i < 2; i++) {
-        *are[i] = false;
+        *switches[i] = false;
         for (size_t n = 0; n < config->mozilla.v5_extension_count; n++)
-            *are[i] |= sl_str_equal(config->mozilla.v5_extensions[n], all_extensions[i]);
+            *switches[i] |= sl_str_equal(config->mozilla.v5_extensions[n], all_extensions[i]);
     }
 }
 
@@ -116,7 +120,7 @@ void config_apply_compat(struct config *config)
         config->mozilla.root_alias = false;
         config->mozilla.module_name = MOZILLA_CODE_FILE;
         config->bounded.lifetimes.retry_misses_after = 0;
-        negative_follow(config);
+        bounded_lifetimes_follow(config);
         config->mozilla.fallback_count = 0;
         config->mozilla.fallback_all = false;
     } else if (compat == MOZILLA_PROFILER) {
@@ -129,14 +133,16 @@ void config_apply_compat(struct config *config)
     }
 }
 
-/* Gives all negative entries of transcoders the same lifetime. */
+/* After `ms_symcache.negative_ttl` was read (config_key.then): a PDB that is missing on a public source or cannot be transcoded is retried
+ * after the same time. */
 static void transcoded_apply(struct config *config)
 {
     config->transcoded.retry_misses_after_public = config->transcoded.retry_misses_after;
     config->transcoded.retry_malformed_after = config->transcoded.retry_misses_after;
 }
 
-/* Allows four bodies in flight per running job. The row of `http.max_bodies_in_flight` follows and takes precedence. */
+/* Sets the default of `http.max_bodies_in_flight` after `max_concurrent_requests` was read (config_key.then): four bodies per job, or 800
+ * if jobs are not limited. The key itself follows in the table, is read later and replaces it. */
 static void bodies_follow(struct config *config)
 {
     uint64_t slots = config->max_concurrent_requests;
@@ -146,9 +152,8 @@ static void bodies_follow(struct config *config)
                                                                : UINT_MAX;
 }
 
-/* ---- keys with rows ----
- * Defaults that depend on the machine (bind, cache_dir, http.max_connections, memory.request_budget), and lists that are not
- * empty, are computed in read.c. */
+/* ---- keys with rows ---- config_defaults() in read.c sets the defaults that a row cannot have: those that depend on the machine (bind,
+ * cache_dir, http.max_connections, memory.request_budget, conversion.max_memory), and most lists that are not empty. */
 const struct config_key config_keys[] = {
     {"bind", KEY_STRINGS, LIST(bind, bind_count), .one = true, .min = 1, .check = text_is_listener},
     {"bind_https", KEY_STRINGS, LIST(bind_https, bind_https_count), .one = true, .check = text_is_listener},
@@ -432,7 +437,7 @@ const struct config_key config_keys[] = {
     {"mozilla.lru.max_size", KEY_SIZE, AT(bounded.max_size), .value = 1000000000, .min = 1},
     {"mozilla.lru.evict_count", KEY_UNSIGNED, AT(bounded.evict_count), .value = 5, .min = 1},
     {"mozilla.negative_ttl", KEY_DURATION, AT(bounded.lifetimes.retry_misses_after), .value = HOUR,
-     .then = negative_follow},
+     .then = bounded_lifetimes_follow},
     {"mozilla.store.filesystem.path", KEY_STRING, AT(mozilla.store.filesystem_path), .none = "null"},
     {"mozilla.store.gcs.bucket", KEY_STR, AT(mozilla.store.bucket.gcs_name), .none = "null"},
     {"mozilla.store.gcs.service_account_path", KEY_STR, AT(mozilla.store.bucket.service_account_path), .none = "null"},
@@ -493,13 +498,12 @@ const struct config_key config_keys[] = {
 };
 const size_t config_key_count = sizeof config_keys / sizeof *config_keys;
 
-/* ---- keys without rows ----
- * Below each name everything is accepted, unless the name is itself a group of this table. A section without effect is listed
- * as a key of its parent group. */
+/* ---- keys without rows ---- Each name is a key of the group `path`. Keys below it are not checked, unless the name is itself a group of
+ * this table. A section without effect is a name in its parent group. */
 static const struct config_key_group {
     const char *path; /* empty = the top level */
     enum key_class class;
-    const char *no_effect; /* see struct config_key */
+    const char *no_effect; /* text of the warning for these keys; NULL: they have an effect */
     const char *names;     /* separated by single blanks */
 } groups[] = {
     {"", KEY_FREE, NO_EFFECT, "traces_sample_rate transaction_sample_rate special_paths isolation"},
@@ -527,7 +531,7 @@ enum { GROUPS = sizeof groups / sizeof *groups };
 
 /* ---- look-up ---- */
 
-/* Splits "a.b.c" into "a.b" (empty: top level) and "c". */
+/* Splits a key "a.b.c" into its group "a.b", which is returned (empty: the top level), and the name `*last`, "c". */
 static struct sl_str keys_split(struct sl_str pattern, struct sl_str *last)
 {
     const char *dot = pattern.size ? memrchr(pattern.data, '.', pattern.size) : NULL;
@@ -545,7 +549,8 @@ static struct sl_str next_name(const char **names)
     return name;
 }
 
-static bool names_hold(const char *names, struct sl_str wanted)
+/* True if the list of names, separated by blanks, contains `wanted`. */
+static bool names_contain(const char *names, struct sl_str wanted)
 {
     for (struct sl_str name = next_name(&names); name.size; name = next_name(&names))
         if (sl_str_equal(name, wanted))
@@ -553,7 +558,7 @@ static bool names_hold(const char *names, struct sl_str wanted)
     return false;
 }
 
-/* True if `path` is `group` or below it. */
+/* True if the key `path` is `group` or below it. */
 static bool is_below(const char *path, struct sl_str group)
 {
     return strncmp(path, group.data, group.size) == 0 &&
@@ -578,7 +583,7 @@ enum key_class key_classify(struct sl_str pattern, const struct config_key **row
         if (is_below(groups[i].path, pattern))
             return KEY_GROUP;
     for (size_t i = 0; i < GROUPS; i++) {
-        if (sl_str_equal(parent, sl_str(groups[i].path)) && names_hold(groups[i].names, last))
+        if (sl_str_equal(parent, sl_str(groups[i].path)) && names_contain(groups[i].names, last))
             return groups[i].class;
     }
     return class;
@@ -591,7 +596,7 @@ const char *key_no_effect(struct sl_str pattern)
         if (sl_str_equal(pattern, sl_str(config_keys[i].path)))
             return config_keys[i].no_effect;
     for (size_t i = 0; i < GROUPS; i++)
-        if (sl_str_equal(parent, sl_str(groups[i].path)) && names_hold(groups[i].names, last))
+        if (sl_str_equal(parent, sl_str(groups[i].path)) && names_contain(groups[i].names, last))
             return groups[i].no_effect;
     return NULL;
 }
@@ -625,12 +630,12 @@ bool key_within(struct sl_str pattern, enum key_class class)
 }
 
 /* ---- suggestions ---- */
-enum { EDITS = 2, LONGEST = 64 };
+enum { EDITS = 2, LONGEST = 64 }; /* the largest distance of a suggestion; the longest name that is compared */
 
-/* Returns the Levenshtein distance, computed row by row; if above EDITS, any larger number. */
-static size_t edits(struct sl_str a, struct sl_str b)
+/* Returns the Levenshtein distance of two names; some number above EDITS if it is larger than EDITS. */
+static size_t edit_distance(struct sl_str a, struct sl_str b)
 {
-    size_t line[LONGEST + 1];
+    size_t line[LONGEST + 1]; /* one row of the matrix of distances between the prefixes of `a` and `b` */
     if (a.size > LONGEST || b.size > LONGEST || a.size > b.size + EDITS || b.size > a.size + EDITS)
         return SIZE_MAX;
     for (size_t j = 0; j <= b.size; j++)
@@ -650,21 +655,22 @@ static size_t edits(struct sl_str a, struct sl_str b)
 }
 
 struct nearest {
-    struct sl_str group, word, best;
-    size_t distance;
+    struct sl_str group, word; /* of the misspelled key: its group and last name */
+    struct sl_str best;        /* the most similar name so far; empty: none */
+    size_t distance;           /* of `best` from `word` */
 };
 
-/* Keeps the name nearest to the misspelled word. One that differs in every letter is no suggestion. */
+/* Keeps `name` if it is more similar to the misspelled word than those before it. A name of which every letter differs is no suggestion. */
 static void consider(struct nearest *n, struct sl_str name)
 {
-    size_t distance = edits(n->word, name);
+    size_t distance = edit_distance(n->word, name);
     if (distance < n->distance && distance < name.size) {
         n->distance = distance;
         n->best = name;
     }
 }
 
-/* Considers the segment of `path` after the group, if it is below the group. */
+/* If the key `path` is below the group of the misspelled key, considers the name that follows the group in it. */
 static void consider_path(struct nearest *n, const char *path)
 {
     if (!is_below(path, n->group) && n->group.size)

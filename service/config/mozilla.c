@@ -1,4 +1,4 @@
-/* The section `mozilla`: resolves its lists to sources. */
+/* The section `mozilla`: resolves its lists of URLs and ids to sources of symbols. */
 #include <openssl/evp.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "id/id.h"
 #include "origin/origin.h"
 
-enum { TRIES = 5 }; /* attempts of a download from a store */
+enum { TRIES = 5 }; /* attempts of a download from a symbol store */
 
 /* Returns the configured source with this id; NULL if there is none. */
 static const struct source *source_named(const struct config *config, struct sl_str id)
@@ -23,7 +23,8 @@ static bool is_url(struct sl_str text)
     return sl_str_starts(text, SL_STR("http://")) || sl_str_starts(text, SL_STR("https://"));
 }
 
-/* Reports an element of a list, at its position in the file if the list is written there. */
+/* Reports that element `i` of the list `path` is neither a URL nor the id of a source. `list` is the list in the file, for its position;
+ * NULL if the elements come from defaults or the environment. */
 static void unknown_source(struct value_problems *problems, const struct value *list, size_t i, const char *path)
 {
     const struct value *at = list && list->type == VALUE_LIST && i < list->count ? &list->items[i] : list;
@@ -31,8 +32,8 @@ static void unknown_source(struct value_problems *problems, const struct value *
     value_problem(problems, at, false, path, "%s is not a URL or the id of a source", scalar_describe(at, what));
 }
 
-/* Makes a source of Breakpad files from a URL: public, with an id that leaves out secret parts of the URL. Stores of Eliot's
- * environment variable may have reserved addresses (`internal`). */
+/* Makes a source of Breakpad symbol files from the URL of a store. It is public: all scopes share its files. Its id is the URL without
+ * secret parts. Stores of $ELIOT_SYMBOLS_URLS may have reserved IP addresses (`internal`). False when out of memory. */
 static bool store_of_url(struct config *config, struct sl_str url, struct source *store)
 {
     while (url.size && url.data[url.size - 1] == '/')
@@ -50,7 +51,8 @@ static bool store_of_url(struct config *config, struct sl_str url, struct source
     return shown != NULL;
 }
 
-/* Returns the key that identifies the stores: the hash of their list as written. NULL when out of memory. */
+/* Returns a text that identifies the list of stores, for keys of cache entries: the hash of the list as written. NULL when out of memory.
+ * */
 static const char *make_key(struct config *config)
 {
     struct sl_buf text = {0};
@@ -69,8 +71,8 @@ static const char *make_key(struct config *config)
     return key;
 }
 
-/* Resolves the list of servers, whose elements are URLs or ids of sources. Unknown ones are reported and left out.
- * False when out of memory. */
+/* Resolves `mozilla.sources`, whose elements are URLs of symbol stores or ids of sources, to config->mozilla.stores. Unknown elements are
+ * reported and left out. False when out of memory. */
 static bool read_stores(struct config *config, const struct value *root, struct value_problems *problems)
 {
     size_t count = config->mozilla.source_count;
@@ -92,7 +94,7 @@ static bool read_stores(struct config *config, const struct value *root, struct 
     return stores && config->mozilla.stores_key;
 }
 
-/* Checks the URLs of further stores, which cannot be ids of sources. */
+/* Reports elements of `mozilla.store.extra` that are no URLs: unlike in `mozilla.sources`, ids of sources are not allowed. */
 static void check_extra(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct config_store *store = &config->mozilla.store;
@@ -105,7 +107,8 @@ static void check_extra(const struct config *config, const struct value *root, s
     }
 }
 
-/* Resolves the sources that are asked after the servers: all, or those listed. False when out of memory. */
+/* Resolves `mozilla.fallback_sources`, the ids of sources that are asked for modules that the stores do not have: all sources, or those
+ * listed. Unknown ids are reported and left out. False when out of memory. */
 static bool read_fallbacks(struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct sl_str *ids = config->mozilla.fallback_sources;
@@ -121,7 +124,7 @@ static bool read_fallbacks(struct config *config, const struct value *root, stru
         const struct source *known = source_named(config, ids[i]);
         if (known)
             fallbacks[good++] = *known;
-        else if (!sl_str_equal(ids[i], SL_STR("uploads"))) /* always searched */
+        else if (!sl_str_equal(ids[i], SL_STR("uploads"))) /* allowed, without effect: uploads are always searched */
             unknown_source(problems, config_find(root, "mozilla.fallback_sources"), i, "mozilla.fallback_sources");
     }
     config->mozilla.fallbacks = fallbacks;

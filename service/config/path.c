@@ -1,22 +1,23 @@
+/* The dotted key of the current value in a walk through the tree of the configuration. */
 #include "config/impl.h"
 
-/* Returns the end of the path, to which path_up returns. */
-static struct path_mark here(const struct config_path *path)
+/* Returns the current sizes of both texts of the path, to which path_up() cuts them. */
+static struct path_mark current_end(const struct config_path *path)
 {
     return (struct path_mark){path->shown.size, path->pattern.size};
 }
 
-/* Appends a key to the path for messages. */
-static void config_path_show(struct sl_buf *text, struct sl_str key)
+/* Appends a key to the text of the path for messages; an empty key as "". */
+static void append_shown(struct sl_buf *text, struct sl_str key)
 {
     if (text->size)
         sl_buf_u8(text, '.');
     sl_buf_str(text, key.size ? key : SL_STR("\"\""));
 }
 
-/* Appends a key to the path for matching: a key of the file that contains a dot or a bracket, or is empty, must not match
- * several steps of a pattern. */
-static void match(struct sl_buf *text, struct sl_str key)
+/* Appends a key to the text that is looked up in the table of keys. In a key of the file, dots and brackets become a character that no key
+ * of the table has: the key "a.b" must not be found as `b` in the group `a`. So does an empty key. */
+static void append_pattern(struct sl_buf *text, struct sl_str key)
 {
     enum { NOT_IN_TABLES = '\x1F' };
     if (text->size)
@@ -29,15 +30,15 @@ static void match(struct sl_buf *text, struct sl_str key)
 
 struct path_mark path_key(struct config_path *path, struct sl_str key)
 {
-    struct path_mark end = here(path);
-    config_path_show(&path->shown, key);
-    match(&path->pattern, key);
+    struct path_mark end = current_end(path);
+    append_shown(&path->shown, key);
+    append_pattern(&path->pattern, key);
     return end;
 }
 
 struct path_mark path_index(struct config_path *path, size_t index)
 {
-    struct path_mark end = here(path);
+    struct path_mark end = current_end(path);
     sl_buf_printf(&path->shown, "[%zu]", index);
     sl_buf_cstr(&path->pattern, "[]");
     return end;
@@ -53,7 +54,7 @@ const char *path_shown(struct config_path *path)
 {
     size_t size = path->shown.size;
     sl_buf_u8(&path->shown, '\0');
-    path->shown.size = size;
+    path->shown.size = size; /* the NUL stays in memory, and the next step overwrites it */
     return path->shown.failed || !path->shown.data ? "" : (const char *)path->shown.data;
 }
 

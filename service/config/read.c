@@ -1,4 +1,4 @@
-/* Stores values of the tree in the fields of the struct, by the table of keys. */
+/* Stores the values of the file in the fields of struct config, by the table of keys. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 /* Durations and sizes are added to clocks and offsets, and must not overflow. */
 #define LARGEST ((uint64_t)INT64_MAX)
 
-struct config_reading {
+struct config_reading { /* a key with its value in the file */
     struct config *config;
     const struct config_key *key;
     const struct value *value;
@@ -25,7 +25,7 @@ static void *field_at(struct config *config, size_t offset)
     return (char *)config + offset;
 }
 
-/* Stores a number in the field of a key, in the type that the key has. */
+/* Stores a number, boolean or index of a word in the field of a key, in the type that the key has. */
 static void store_number(struct config *config, const struct config_key *key, uint64_t number)
 {
     void *field = field_at(config, key->offset);
@@ -47,14 +47,14 @@ static void store_number(struct config *config, const struct config_key *key, ui
     }
 }
 
-/* Reports a problem of the value: "'5x' is not a duration". */
+/* Reports an error in the value, which the message begins with: "\"5x\" is not a duration". */
 static void complain(struct config_reading *r, const char *what)
 {
     char value[120];
     value_problem(r->problems, r->value, false, r->key->path, "%s %s", scalar_describe(r->value, value), what);
 }
 
-/* True if the value is the key's word for "none" (`null` or `off`). */
+/* True if the value is the word (`null` or `off`) by which this key says "none" or "no limit". */
 static bool is_none(const struct config_key *key, const struct value *value)
 {
     if (!key->none)
@@ -65,7 +65,8 @@ static bool is_none(const struct config_key *key, const struct value *value)
 }
 
 /* ---- numbers ---- */
-/* Appends a limit as it would be written in the file. */
+
+/* Appends a limit for a message: a duration with units, a size in bytes, any other number as it is. */
 static void format_limit(enum key_type type, uint64_t number, struct sl_buf *out)
 {
     if (type == KEY_DURATION)
@@ -74,7 +75,8 @@ static void format_limit(enum key_type type, uint64_t number, struct sl_buf *out
         sl_buf_printf(out, "%llu%s", (unsigned long long)number, type == KEY_SIZE ? " bytes" : "");
 }
 
-/* Stores a number within the key's range; `negative`: it is below all ranges. */
+/* Stores a number if it is within the key's range; else reports it, or if it is too small for a key with `raise`, stores the minimum.
+ * `negative`: the number is below zero. */
 static void take_number(struct config_reading *r, uint64_t number, bool negative)
 {
     const struct config_key *key = r->key;
@@ -94,15 +96,17 @@ static void take_number(struct config_reading *r, uint64_t number, bool negative
     store_number(r->config, key, number);
 }
 
-/* Chooses the text of a problem, so that it lists the key's word for "none" among the valid values. */
+/* Chooses the message for a key by its word for "none", so that the message names it among the valid values: no such word, `null`, or
+ * `off`. */
 static const char *or_none(const struct config_key *key, const char *without, const char *with_null,
                            const char *with_off)
 {
     return !key->none ? without : strcmp(key->none, "null") == 0 ? with_null : with_off;
 }
 
-/* Gets the value as an integer, or the maximum if it exceeds 64 bits. */
-static bool is_integer(const struct value *value, uint64_t *number, bool *negative)
+/* Sets `*number` and `*negative` to an integer; one that exceeds 64 bits, which the tree has as VALUE_DOUBLE, becomes UINT64_MAX. False if
+ * the value is no integer. */
+static bool get_integer(const struct value *value, uint64_t *number, bool *negative)
 {
     const char *text = value->string.data;
     *number = value->type == VALUE_INT ? value->integer : UINT64_MAX;
@@ -113,12 +117,12 @@ static bool is_integer(const struct value *value, uint64_t *number, bool *negati
     return text[strspn(text, "0123456789")] == '\0';
 }
 
-/* Stores an integer. */
+/* Stores an integer, or reports another value. */
 static void read_count(struct config_reading *r)
 {
     uint64_t number;
     bool negative;
-    if (is_integer(r->value, &number, &negative))
+    if (get_integer(r->value, &number, &negative))
         take_number(r, number, negative);
     else
         complain(r, or_none(r->key, "is not an integer", "is not an integer or null", "is not an integer or off"));
@@ -129,7 +133,7 @@ static void read_size(struct config_reading *r)
 {
     uint64_t bytes;
     bool negative;
-    if (is_integer(r->value, &bytes, &negative))
+    if (get_integer(r->value, &bytes, &negative))
         take_number(r, bytes, negative);
     else if (r->value->type == VALUE_STRING && size_parse(r->value->string, &bytes))
         take_number(r, bytes, false);
@@ -139,7 +143,7 @@ static void read_size(struct config_reading *r)
                             "is not a size (examples: 512, 64KiB, 1GiB, off)"));
 }
 
-/* Stores a duration: a text with units, never a number. */
+/* Stores a duration, a text with units. A number alone is an error, as its unit would be unclear. */
 static void read_duration(struct config_reading *r)
 {
     uint64_t ns;
@@ -161,7 +165,7 @@ static void read_bool(struct config_reading *r)
 
 /* ---- texts ---- */
 
-/* True if the value may be a text: numbers and booleans too, as written in the file. */
+/* True if the value can be used as a text: a string, or a number or boolean, whose text is the one in the file. */
 static bool is_text(const struct value *value)
 {
     return value->type == VALUE_STRING || value->type == VALUE_INT || value->type == VALUE_DOUBLE ||
@@ -190,10 +194,11 @@ static int index_among(const struct value *value, const char *const *words)
     return -1;
 }
 
-/* Checks a text by the row of its key; reports what is wrong. */
+/* True if the value is a valid text for the key: not empty unless the default is, one of the key's words, and accepted by the key's check.
+ * Else reports what is wrong. */
 static bool good_text(struct config_reading *r, const struct value *value)
 {
-    struct config_reading at = {r->config, r->key, value, r->problems};
+    struct config_reading at = {r->config, r->key, value, r->problems}; /* `value` may be an element of r->value */
     if (!is_text(value)) {
         complain(&at, "is not a text");
         return false;
@@ -216,7 +221,7 @@ static bool good_text(struct config_reading *r, const struct value *value)
     return !wrong;
 }
 
-/* Stores a text, as a struct or as a C string. */
+/* Stores a text, as struct sl_str or as a C string, by the type of the key. */
 static void config_read_string(struct config_reading *r)
 {
     void *field = field_at(r->config, r->key->offset);
@@ -228,7 +233,7 @@ static void config_read_string(struct config_reading *r)
         *(const char **)field = r->value->string.data;
 }
 
-/* Stores a secret, which no message shows. */
+/* Stores a secret. A value that is no text is reported without being shown. */
 static void read_hidden(struct config_reading *r)
 {
     if (is_text(r->value) && r->value->string.size)
@@ -237,7 +242,7 @@ static void read_hidden(struct config_reading *r)
         value_problem(r->problems, r->value, false, r->key->path, "the value is not a text");
 }
 
-/* Stores one of the key's words: as text, or as its index among them. */
+/* Stores one of the key's words: as text (KEY_WORD), or as its index among the words (KEY_ENUM). Reports any other value. */
 static void read_word(struct config_reading *r)
 {
     int index = index_among(r->value, r->key->words);
@@ -254,7 +259,7 @@ static void read_list(struct config_reading *r)
 {
     const struct value *items = r->value->items;
     size_t count = r->value->count, good = 0;
-    if (r->key->one && is_text(r->value)) {
+    if (r->key->one && is_text(r->value)) { /* a single element, written without a list */
         items = r->value;
         count = 1;
     } else if (r->value->type == VALUE_NULL) {
@@ -301,8 +306,9 @@ static void read_pairs(struct config_reading *r)
     *(size_t *)field_at(r->config, r->key->count_offset) = good;
 }
 
-/* ---- a row ---- */
-/* Reads the value of one key by its type. Sources are read later (read_sources). */
+/* ---- a key ---- */
+
+/* Reads the value of one key by its type. `sources` is read later, by read_sources() in config.c. */
 static void read_value(struct config_reading *r)
 {
     switch (r->key->type) {
@@ -350,8 +356,9 @@ const struct value *config_find(const struct value *root, const char *path)
     return root;
 }
 
-/* ---- all rows ---- */
-/* Sets the default of a list: the words of the row's text. */
+/* ---- all keys ---- */
+
+/* Sets the default of a list: the words of key->text, which blanks separate. Nothing when out of memory. */
 static void set_texts(struct config *config, const struct config_key *key)
 {
     size_t count = 1;
@@ -369,7 +376,7 @@ static void set_texts(struct config *config, const struct config_key *key)
     *(size_t *)field_at(config, key->count_offset) = count;
 }
 
-/* Stores the default that the row has. */
+/* Stores the default that the table has for the key; lists without one stay empty. */
 static void set_default(struct config *config, const struct config_key *key)
 {
     if (key->type == KEY_TEXTS && key->text)
@@ -382,20 +389,21 @@ static void set_default(struct config *config, const struct config_key *key)
         store_number(config, key, key->value);
 }
 
-/* Returns half of the memory of requests, at most 8 GiB. */
+/* Returns the default of `conversion.max_memory`: that of `memory.request_budget`, at most 8 GiB. */
 static uint64_t default_conversion_memory(void)
 {
-    uint64_t most = UINT64_C(8) << 30, half = memory_default_budget();
-    return half < most ? half : most;
+    uint64_t most = UINT64_C(8) << 30, budget = memory_default_budget();
+    return budget < most ? budget : most;
 }
 
-/* Sets the defaults: first those of the table of keys, then those that depend on the machine, the container or another key. */
+/* Sets the defaults: first those in the table of keys, then those that depend on the machine, on a container or on another key. */
 void config_defaults(struct config *config)
 {
     static const char *container_bind[] = {"0.0.0.0:3021"}, *local_bind[] = {"127.0.0.1:3021"};
     for (size_t i = 0; i < config_key_count; i++)
         set_default(config, &config_keys[i]);
-    bool container = config_container_is_set() || (!config->path && config_container_is_detected());
+    bool container =
+        config_container_is_set() || (!config->path && config_container_is_detected()); /* path: of a file */
     static struct sl_str protected_groups[] = {{"symbols", 7}, {"admin", 5}};
     config->auth.require = protected_groups;
     config->auth.require_count = sizeof protected_groups / sizeof *protected_groups;
@@ -443,7 +451,7 @@ void config_read(struct config *config, const struct value *root, struct value_p
             read_none(&r);
         else
             read_value(&r);
-        if (r.key->then)
+        if (r.key->then) /* sets fields that depend on this key */
             r.key->then(config);
     }
 }

@@ -1,4 +1,4 @@
-/* Types of plain scalars, and their description in messages. */
+/* Types of plain (unquoted) YAML scalars, and the description of values in messages. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +14,8 @@ static bool among(struct sl_str text, const char *const *words)
     return false;
 }
 
-/* Parses a decimal number with an optional sign, or an unsigned one after 0x or 0o; false if the text is not a number or is
- * too large. */
+/* Parses a decimal integer with an optional sign, or an unsigned hexadecimal or octal one after 0x or 0o. False if the text is no integer
+ * or exceeds 64 bits. */
 static bool resolve_int(struct sl_str text, struct value *value)
 {
     size_t at = 0;
@@ -44,6 +44,7 @@ static bool resolve_int(struct sl_str text, struct value *value)
     return true;
 }
 
+/* Returns the position of the first character from `at` on that is no digit. */
 static size_t skip_digits(struct sl_str text, size_t at)
 {
     while (at < text.size && sl_is_digit(text.data[at]))
@@ -75,7 +76,8 @@ static bool looks_like_float(struct sl_str text)
     return at == text.size;
 }
 
-/* Parses a number with a fraction or an exponent, infinity, or no number. strtod alone would accept more, such as hexadecimal. */
+/* Parses a decimal number, infinity (.inf) or not-a-number (.nan). False if the text is none of these. strtod() alone would accept more,
+ * such as hexadecimal numbers. */
 static bool resolve_float(struct sl_str text, struct value *value)
 {
     static const char *const infinite[] = {".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", NULL};
@@ -95,7 +97,7 @@ static bool resolve_float(struct sl_str text, struct value *value)
     return true;
 }
 
-/* The core schema of YAML 1.2: "yes" and "no" are texts, unlike in YAML 1.1. */
+/* Implements the core schema of YAML 1.2, in which "yes" and "no" are strings, unlike in YAML 1.1. */
 void scalar_resolve(struct value *value)
 {
     static const char *const null_words[] = {"", "~", "null", "Null", "NULL", NULL};
@@ -129,7 +131,7 @@ const char *scalar_describe(const struct value *value, char out[120])
     text_hide_user(value->string, &scheme, &rest);
     bool cut = scheme.size + rest.size > MAX_SHOWN;
     size_t first = scheme.size < MAX_SHOWN ? scheme.size : MAX_SHOWN, second = cut ? MAX_SHOWN - first : rest.size;
-    while (cut && second > 0 && ((uint8_t)rest.data[second] & 0xC0) == 0x80)
+    while (cut && second > 0 && ((uint8_t)rest.data[second] & 0xC0) == 0x80) /* do not cut inside of a UTF-8 sequence */
         second--;
     const char *quote = value->type == VALUE_STRING ? "\"" : "";
     snprintf(out, 120, "%s%.*s%.*s%s%s", quote, (int)first, scheme.data, (int)second, rest.data, cut ? "..." : "",

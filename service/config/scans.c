@@ -1,4 +1,4 @@
-/* `debuginfod.scan`: directories that are searched for debug files and packages. Each is a source, after those of `sources`. */
+/* Reads `debuginfod.scan`: directories that are searched for debug files and packages. Each becomes a source, after those of `sources`. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <stdio.h>
@@ -10,18 +10,19 @@
 struct scan_reading {
     struct config *config;
     struct value_problems *problems;
-    size_t index;
+    size_t index; /* of the entry of debuginfod.scan */
 };
 
-static bool scan_complain(const struct scan_reading *r, const struct value *at, const char *name, const char *what)
+/* Reports an error in member `name` of the entry that is being read; "": in the entry itself. */
+static void scan_report(const struct scan_reading *r, const struct value *at, const char *name, const char *what)
 {
     char path[80];
     snprintf(path, sizeof path, "debuginfod.scan[%zu]%s%s", r->index, *name ? "." : "", name);
     value_problem(r->problems, at, false, path, "%s", what);
-    return false;
 }
 
-/* Reads a regular expression; NULL if the key is missing. */
+/* Returns the regular expression of member `name`; NULL if it is missing, or after a report if it is invalid. Compiles it only to check it.
+ * */
 static const char *read_pattern(const struct scan_reading *r, const struct value *map, const char *name)
 {
     const struct value *value = value_get(map, name);
@@ -30,7 +31,7 @@ static const char *read_pattern(const struct scan_reading *r, const struct value
     if (!value || value->type == VALUE_NULL)
         return NULL;
     if (!value->string.data) {
-        scan_complain(r, value, name, "is not a text");
+        scan_report(r, value, name, "is not a text");
         return NULL;
     }
     pcre2_code *code =
@@ -39,7 +40,7 @@ static const char *read_pattern(const struct scan_reading *r, const struct value
         char text[120], what[200];
         pcre2_get_error_message(number, (PCRE2_UCHAR *)text, sizeof text);
         snprintf(what, sizeof what, "is not a regular expression: %s at character %zu", text, (size_t)where);
-        scan_complain(r, value, name, what);
+        scan_report(r, value, name, what);
     }
     pcre2_code_free(code);
     return code ? value->string.data : NULL;
@@ -47,6 +48,7 @@ static const char *read_pattern(const struct scan_reading *r, const struct value
 
 const char *const config_scan_kinds[] = {"files", "deb", "rpm", "tar", "zip", NULL};
 
+/* Returns the bit SCAN_.. of the word; 0 if it is none of config_scan_kinds. */
 static unsigned scan_kind_bit(struct sl_str word)
 {
     for (unsigned i = 0; config_scan_kinds[i]; i++)
@@ -55,26 +57,28 @@ static unsigned scan_kind_bit(struct sl_str word)
     return 0;
 }
 
-/* Reads which kinds of files a scan opens, as bits. All of them if the key is missing or unusable, the latter with a complaint. */
+/* Returns the kinds of files that a scan reads, as bits SCAN_..; all of them if `list` (NULL: the key is missing) is not a list of words,
+ * which is reported. */
 static unsigned read_kinds(const struct scan_reading *r, const struct value *list)
 {
     unsigned kinds = 0;
     if (!list || list->type == VALUE_NULL)
         return SCAN_ALL_KINDS;
     if (list->type != VALUE_LIST || list->count == 0) {
-        scan_complain(r, list, "kinds", "is not a list of words: files deb rpm tar zip");
+        scan_report(r, list, "kinds", "is not a list of words: files deb rpm tar zip");
         return SCAN_ALL_KINDS;
     }
     for (size_t i = 0; i < list->count; i++) {
         unsigned bit = list->items[i].string.data ? scan_kind_bit(list->items[i].string) : 0;
         if (!bit)
-            scan_complain(r, &list->items[i], "kinds", "is not one of files deb rpm tar zip");
+            scan_report(r, &list->items[i], "kinds", "is not one of files deb rpm tar zip");
         kinds |= bit;
     }
     return kinds;
 }
 
-/* Reads the time between two scans; 5 minutes by default. 0 stands for a single scan at the start. */
+/* Returns the time between two searches of the directory; 5 minutes if the key is missing (NULL) or, after a report, no duration. 0: only
+ * one search, at the start. */
 static uint64_t read_interval(const struct scan_reading *r, const struct value *value)
 {
     uint64_t ns = UINT64_C(300) * 1000000000;
@@ -83,11 +87,11 @@ static uint64_t read_interval(const struct scan_reading *r, const struct value *
     if (value->type == VALUE_INT && sl_str_equal(value->string, SL_STR("0")))
         return 0;
     if (!value->string.data || !duration_parse(value->string, &ns))
-        scan_complain(r, value, "interval", "is not a duration (example: 5m; 0: only once)");
+        scan_report(r, value, "interval", "is not a duration (example: 5m; 0: only once)");
     return ns;
 }
 
-/* Warns of keys that nothing reads. */
+/* Warns of unknown keys of an entry. */
 static void check_names(const struct scan_reading *r, const struct value *map)
 {
     static const char *const known[] = {"path", "include", "exclude", "kinds", "interval"};
@@ -102,12 +106,12 @@ static void check_names(const struct scan_reading *r, const struct value *map)
     }
 }
 
-/* Reads an entry of `scans`. Without an absolute path it is left empty, with a complaint. */
+/* Reads an entry of `debuginfod.scan`. If it has no absolute path, reports that and leaves `scan` empty. */
 static void read_scan(const struct scan_reading *r, const struct value *map, struct config_scan *scan)
 {
     const struct value *path = value_get(map, "path");
     if (!path || !path->string.data || !path->string.size || path->string.data[0] != '/') {
-        scan_complain(r, path ? path : map, "path", "is not an absolute path of a directory");
+        scan_report(r, path ? path : map, "path", "is not an absolute path of a directory");
         return;
     }
     *scan = (struct config_scan){.path = path->string,
@@ -118,7 +122,7 @@ static void read_scan(const struct scan_reading *r, const struct value *map, str
     check_names(r, map);
 }
 
-/* Finds no file. This is the search of a scan's index in processes that have not opened it. */
+/* Implements source_index.find of `no_index`, the index of a scanned directory until the real one is opened: finds no file. */
 static size_t find_nothing(const struct source_index *index, const struct object_id *id, enum file_type type,
                            struct sl_arena *arena, struct indexed_file *files)
 {
@@ -127,7 +131,7 @@ static size_t find_nothing(const struct source_index *index, const struct object
 }
 static const struct source_index no_index = {.find = find_nothing};
 
-/* Appends a source for each scan to those of `sources`. */
+/* Appends a source "scan:<number>" for each entry to config->sources. `list` has the position for errors. */
 static void add_sources(struct config *config, const struct value *list, struct value_problems *problems)
 {
     size_t before = config->source_count, count = config->scan.count;
@@ -143,7 +147,7 @@ static void add_sources(struct config *config, const struct value *list, struct 
                                           .configured = true,
                                           .path = config->scan.items[i].path,
                                           .index = &no_index};
-        all = all[before + i].id.data ? all : NULL;
+        all = all[before + i].id.data ? all : NULL; /* NULL: out of memory, which ends the loop */
     }
     if (!all) {
         value_problem(problems, list, false, "debuginfod.scan", "is too large for the memory");
@@ -169,8 +173,8 @@ void config_read_scans(struct config *config, const struct value *root, struct v
         if (list->items[i].type == VALUE_MAP)
             read_scan(&r, &list->items[i], &config->scan.items[config->scan.count++]);
         else
-            scan_complain(&r, &list->items[i], "", "is not a map");
+            scan_report(&r, &list->items[i], "", "is not a map");
     }
-    if (problems->errors == errors)
+    if (problems->errors == errors) /* with an error, the configuration is rejected anyway */
         add_sources(config, list, problems);
 }

@@ -1,4 +1,5 @@
-/* The reference of the configuration, generated from the table that reads it: a chapter and a row in Markdown for each key. */
+/* Writes the reference of the configuration in Markdown, a row for each key, from the table that reads the configuration (keys.c) and the
+ * texts in about.c. */
 #include "config/impl.h"
 
 /* Returns the documentation of a key; NULL if it has none. */
@@ -10,12 +11,14 @@ static const struct key_about *find_about(const char *path)
     return NULL;
 }
 
+/* Writes a heading and the head of a table, if a new chapter begins with this key. */
 static void table_title(struct sl_buf *out, const struct key_about *about)
 {
     if (about && about->title)
         sl_buf_printf(out, "\n## %s\n\n| key | type | default | description |\n|---|---|---|---|\n", about->title);
 }
 
+/* Writes the words that a key accepts, separated by commas. */
 static void table_words(struct sl_buf *out, const char *const *words)
 {
     for (size_t i = 0; words[i]; i++)
@@ -39,7 +42,7 @@ static void table_type(struct sl_buf *out, const struct config_key *key)
         sl_buf_printf(out, " or `%s`", key->none);
 }
 
-/* Writes the row of a key. */
+/* Writes the row of a key in config_keys: name, type, default, description. */
 static void table_row(struct sl_buf *out, const struct config *defaults, const struct config_key *key)
 {
     const struct key_about *about = find_about(key->path);
@@ -57,6 +60,7 @@ static void table_row(struct sl_buf *out, const struct config *defaults, const s
     sl_buf_printf(out, " | %s |\n", about ? about->text : "");
 }
 
+/* True if the key is in config_keys. */
 static bool has_row(const char *path)
 {
     for (size_t i = 0; i < config_key_count; i++)
@@ -65,7 +69,7 @@ static bool has_row(const char *path)
     return false;
 }
 
-/* Writes the row of a key of maps in a list, which the table that reads the configuration lacks. */
+/* Writes the row of a key that config_keys lacks, because it is a member of maps in a list: "sources[].url". */
 static void table_listed(struct sl_buf *out, const struct key_about *about)
 {
     table_title(out, about);
@@ -75,7 +79,7 @@ static void table_listed(struct sl_buf *out, const struct key_about *about)
 
 bool config_table(struct sl_buf *out)
 {
-    struct config *defaults = NULL;
+    struct config *defaults = NULL; /* an empty configuration, from which the defaults are read */
     struct sl_error error = {0};
     if (config_parse(SL_STR("{}"), "defaults", &defaults, NULL, &error) != SL_OK)
         return false;

@@ -15,6 +15,7 @@ static bool copy_terminated(struct sl_str text, char *out, size_t size)
     return true;
 }
 
+/* True for an IP address of the family AF_INET or AF_INET6. */
 static bool is_address(int family, struct sl_str text)
 {
     char copy[64];
@@ -29,7 +30,8 @@ static bool is_number(struct sl_str text, unsigned most)
     return text.size <= 5 && sl_parse_u64(text, &number) && number <= most;
 }
 
-static struct sl_str from(struct sl_str text, size_t at)
+/* Returns the text from position `at` on. */
+static struct sl_str text_from(struct sl_str text, size_t at)
 {
     return (struct sl_str){text.data + at, text.size - at};
 }
@@ -64,7 +66,7 @@ const char *text_is_listener(struct sl_str text)
     if (!colon)
         return forms;
     struct sl_str host = {text.data, (size_t)(colon - text.data)};
-    if (!is_number(from(text, host.size + 1), 65535))
+    if (!is_number(text_from(text, host.size + 1), 65535))
         return "the port must be a number from 0 to 65535";
     if (host.size > 2 && host.data[0] == '[' && host.data[host.size - 1] == ']')
         return is_address(AF_INET6, (struct sl_str){host.data + 1, host.size - 2}) ? NULL : "not an IPv6 address";
@@ -75,14 +77,13 @@ const char *text_is_listener(struct sl_str text)
     return host.size ? "host names are not allowed, use an IP address" : forms;
 }
 
-/* A group with too many members for the buffer exists, and so is accepted; and so is any when the list of groups cannot be read. */
+/* Accepts a group also if getgrnam_r() fails: it exists but has too many members for the buffer, or the list of groups cannot be read. */
 const char *text_is_group(struct sl_str text)
 {
     char name[256], members[4096];
     struct group entry, *group = NULL;
     if (!copy_terminated(text, name, sizeof name))
         return "no such group";
-    /* else the group has too many members for the buffer */
     bool missing = getgrnam_r(name, &entry, members, sizeof members, &group) == 0 && !group;
     return missing ? "no such group" : NULL;
 }
@@ -94,7 +95,7 @@ const char *text_is_network(struct sl_str text)
     bool v4 = is_address(AF_INET, address);
     if (!v4 && !is_address(AF_INET6, address))
         return "not an IP address or network (examples: 10.0.0.0/8, fd00::/8)";
-    if (slash && !is_number(from(text, address.size + 1), v4 ? 32 : 128))
+    if (slash && !is_number(text_from(text, address.size + 1), v4 ? 32 : 128))
         return v4 ? "the prefix length must be from 0 to 32" : "the prefix length must be from 0 to 128";
     return NULL;
 }
@@ -106,7 +107,7 @@ const char *text_is_proxy(struct sl_str text)
 
 const char *text_is_host(struct sl_str text)
 {
-    struct sl_str name = sl_str_starts(text, SL_STR("*.")) ? from(text, 2) : text;
+    struct sl_str name = sl_str_starts(text, SL_STR("*.")) ? text_from(text, 2) : text;
     bool good = name.size > 0;
     for (size_t i = 0; i < name.size; i++)
         good = good && (uint8_t)name.data[i] > ' ' && !strchr("/@?#*", name.data[i]);
@@ -118,7 +119,7 @@ const char *text_is_statsd(struct sl_str text)
     const char *colon = text.size ? memrchr(text.data, ':', text.size) : NULL;
     if (sl_str_starts(text, SL_STR("unix:/")))
         return NULL;
-    if (!colon || colon == text.data || !is_number(from(text, (size_t)(colon + 1 - text.data)), 65535))
+    if (!colon || colon == text.data || !is_number(text_from(text, (size_t)(colon + 1 - text.data)), 65535))
         return "not the address of a statsd server (examples: localhost:8125, unix:/run/statsd.sock)";
     return NULL;
 }
@@ -157,14 +158,14 @@ void text_hide_user(struct sl_str text, struct sl_str *scheme, struct sl_str *re
     size_t end = scheme->size, authority;
     while (end < text.size && text.data[end] != '?' && text.data[end] != '#')
         end++;
-    for (authority = scheme->size; authority < end && text.data[authority] != '/';)
+    for (authority = scheme->size; authority < end && text.data[authority] != '/';) /* "user:password@host:port" */
         authority++;
     const char *at = memrchr(text.data + scheme->size, '@', authority - scheme->size);
     size_t host = at ? (size_t)(at - text.data) + 1 : scheme->size;
     *rest = (struct sl_str){text.data + host, end - host};
 }
 
-/* True if the character is a control character, a line separator, a byte order mark or a noncharacter. */
+/* True for control characters, line and paragraph separators, the byte order mark, and U+FFFE and U+FFFF. */
 static bool unprintable(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x2028 || code == 0x2029 || code == 0xFEFF ||

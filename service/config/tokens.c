@@ -1,4 +1,4 @@
-/* Tokens for uploads to Mozilla's symbol server: owners and permissions. */
+/* Reads `mozilla.tokens`: the tokens by which clients upload symbols through Mozilla's API, with their owners and permissions. */
 #include <openssl/sha.h>
 #include <stdio.h>
 
@@ -8,10 +8,10 @@
 struct token_reading {
     struct config *config;
     struct value_problems *problems;
-    size_t index;
+    size_t index; /* of the entry of mozilla.tokens */
 };
 
-/* Reports a problem of the token that is being read. */
+/* Reports an error in member `name` of the entry that is being read; "": in the entry itself. */
 static void token_complain(const struct token_reading *r, const struct value *at, const char *name, const char *what)
 {
     char path[64];
@@ -19,7 +19,7 @@ static void token_complain(const struct token_reading *r, const struct value *at
     value_problem(r->problems, at, false, path, "%s", what);
 }
 
-/* Reads the list of permissions. Those for uploads and for try uploads exclude each other. */
+/* Reads the list of permissions. A token for uploads of releases cannot be one for uploads of try builds too. */
 static void read_permissions(const struct token_reading *r, const struct value *map, struct mozilla_token *token)
 {
     static const char *const words[] = {"upload_symbols", "upload_try_symbols", "view_all_uploads", NULL};
@@ -44,7 +44,8 @@ static void read_permissions(const struct token_reading *r, const struct value *
         token_complain(r, list, "permissions", "upload_symbols and upload_try_symbols cannot be combined");
 }
 
-/* Reads the token itself, or its digest: labels are not part of it. */
+/* Sets the token's SHA-256, from the token itself (`key`) or from its digest (`sha256`). Clients may append "-label" to a token, so the
+ * token itself has no '-'. */
 static void read_digest(const struct token_reading *r, const struct value *map, struct mozilla_token *token)
 {
     const struct value *key = value_get(map, "key"), *digest = value_get(map, "sha256");
@@ -57,6 +58,7 @@ static void read_digest(const struct token_reading *r, const struct value *map, 
         token_complain(r, digest ? digest : map, "sha256", "is not a SHA-256 in hex");
 }
 
+/* Reads the last day on which the token is valid. */
 static void read_expiry(const struct token_reading *r, const struct value *date, struct mozilla_token *token)
 {
     char path[64];
@@ -65,7 +67,8 @@ static void read_expiry(const struct token_reading *r, const struct value *date,
         token_complain(r, date, "expires_at", "is not a date (example: 2027-01-31)");
 }
 
-/* Reads a token. Defaults: active, the first version of the upload API, no end. */
+/* Reads an entry of mozilla.tokens. By default a token is active, is for version 1 of the upload API, is valid for ever and uploads to the
+ * global scope. */
 static void read_token(const struct token_reading *r, const struct value *map, struct mozilla_token *token)
 {
     const struct value *email = value_get(map, "email"), *user = value_get(map, "user_id");

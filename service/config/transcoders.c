@@ -1,4 +1,4 @@
-/* Transcoders of SymCache files: one for each major version. */
+/* Reads `ms_symcache.transcoders`: the programs that convert PDBs to SymCache files, one for each major version of that format. */
 #include <stdio.h>
 
 #include "config/impl.h"
@@ -7,10 +7,10 @@
 struct transcoder_reading {
     struct config *config;
     struct value_problems *problems;
-    size_t index;
+    size_t index; /* of the entry of ms_symcache.transcoders */
 };
 
-/* Reports a problem of the transcoder's member `name`, empty: of the transcoder itself. Always false. */
+/* Reports an error in member `name` of the entry that is being read; "": in the entry itself. Always false. */
 static bool transcoder_complain(const struct transcoder_reading *r, const struct value *at, const char *name,
                                 const char *what)
 {
@@ -20,8 +20,8 @@ static bool transcoder_complain(const struct transcoder_reading *r, const struct
     return false;
 }
 
-/* Parses "<major>.<minor>.<patch>" with nothing before or after it. The major number has 16 bits and the others 8, as in the
- * versions of SymCache files; that is at most five digits. */
+/* Accepts nothing before or after "<major>.<minor>.<patch>". Stops after five digits, which the largest 16-bit number has, so that the sum
+ * cannot overflow. */
 bool transcoder_version(struct sl_str text, unsigned version[3])
 {
     size_t at = 0;
@@ -38,7 +38,7 @@ bool transcoder_version(struct sl_str text, unsigned version[3])
     return at == text.size;
 }
 
-/* Reads program and arguments; false if there are none. */
+/* Reads `command`, a program and its arguments. False if `list` (may be NULL) is not a list of texts or is empty, or when out of memory. */
 static bool read_command(const struct transcoder_reading *r, const struct value *list, struct transcoder *transcoder)
 {
     size_t count = list && list->type == VALUE_LIST ? list->count : 0;
@@ -51,7 +51,7 @@ static bool read_command(const struct transcoder_reading *r, const struct value 
     return count && transcoder->command;
 }
 
-/* Reads the variables that the program gets. */
+/* Reads `environment`, a map of environment variables for the program; `map` is NULL if the key is missing. */
 static void read_environment(const struct transcoder_reading *r, const struct value *map, struct transcoder *transcoder)
 {
     if (!map || map->type == VALUE_NULL)
@@ -70,7 +70,8 @@ static void read_environment(const struct transcoder_reading *r, const struct va
     }
 }
 
-/* Reads one transcoder. A second one of the same major version is an error: it would never be chosen. */
+/* Reads an entry of ms_symcache.transcoders. A second one of the same major version is an error, since transcoders are chosen by that
+ * version. */
 static void read_transcoder(const struct transcoder_reading *r, const struct value *map, struct transcoder *transcoder)
 {
     const struct value *version = value_get(map, "version"), *command = value_get(map, "command");

@@ -3,8 +3,8 @@
 
 #include "core/value_tree.h"
 
-/* Reads one document whose root is a map into a tree in the arena without shared nodes: copies aliases, applies merge keys
- * (`<<`, https://yaml.org/type/merge.html). False if it is not such a document; the problem is reported. `*empty`: the document
- * is empty. */
+/* Parses one YAML document, whose root must be a map, into a tree in the arena. Aliases are copied, so that no two nodes share memory, and
+ * merge keys (`<<`, https://yaml.org/type/merge.html) are replaced by what they merge. False after a report of what is wrong. `*empty`: the
+ * document has no content, and `root` none either. */
 bool yaml_read(struct sl_arena *arena, struct sl_str text, struct value *root, bool *empty,
                struct value_problems *problems);

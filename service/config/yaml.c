@@ -1,5 +1,5 @@
-/* Builds a tree from libyaml's events. The limits keep the work linear in the text: aliases are copied, so that a walk visits
- * every node once, and each copy counts against CONFIG_MAX_NODES (ten nested levels of ten aliases are 10^10 nodes). */
+/* Builds a tree of values from libyaml's events. Aliases are copied, so that every node has one parent. Ten nested levels of ten aliases
+ * would be 10^10 nodes, so each copied node counts against CONFIG_MAX_NODES. */
 #include <yaml.h>
 
 #include "base/map.h"
@@ -19,7 +19,7 @@ struct yaml_builder {
     struct value_problems *problems;
     struct config_path path;
     struct sl_map anchors; /* name -> struct value *, complete nodes only: a node cannot contain itself */
-    size_t nodes;
+    size_t nodes;          /* number of nodes so far, for CONFIG_MAX_NODES */
 };
 
 struct items { /* a growing array; the keys of a map are parallel to its values */
@@ -43,7 +43,8 @@ struct value yaml_key_position(struct sl_str key)
 }
 
 /* ---- problems ---- */
-/* Reports a problem at a position of the file; always false. */
+
+/* Reports an error at a position of the file, for the current path. Always false. */
 static bool fail_at(struct yaml_builder *b, yaml_mark_t mark, const char *what)
 {
     struct value at = {0};
@@ -58,7 +59,7 @@ static bool out_of_memory(struct yaml_builder *b)
     return false;
 }
 
-/* Finds line and column of an error below the scanner (bad UTF-8, control bytes), which has an offset instead of a mark. */
+/* Sets the line and column of a byte offset: libyaml's reader, which reports invalid UTF-8 and control characters, gives only that. */
 static void position_of_offset(struct yaml_builder *b, size_t offset, struct value *at)
 {
     at->line = at->column = 1;
@@ -70,7 +71,8 @@ static void position_of_offset(struct yaml_builder *b, size_t offset, struct val
     }
 }
 
-/* Reports an error of libyaml, with the construct that it was reading if it tells one. */
+/* Reports libyaml's error, with its context ("while parsing a block mapping"), if it has one, and the line where that begins if it differs
+ * from the error's. Always false. */
 static bool syntax_error(struct yaml_builder *b)
 {
     const yaml_parser_t *p = &b->parser;
@@ -93,7 +95,7 @@ static bool syntax_error(struct yaml_builder *b)
     return false;
 }
 
-/* Goes to the next event; false after a report. */
+/* Replaces b->event by the next event. False after a report of a syntax error. */
 static bool yaml_next(struct yaml_builder *b)
 {
     if (b->have_event)
@@ -103,7 +105,8 @@ static bool yaml_next(struct yaml_builder *b)
 }
 
 /* ---- nodes ---- */
-/* Counts a node, and checks the limits of depth and number. */
+
+/* Counts a node of the tree. False after a report if it is nested too deeply or there are too many. */
 static bool count_node(struct yaml_builder *b, unsigned depth)
 {
     if (depth > CONFIG_MAX_DEPTH)
@@ -113,7 +116,8 @@ static bool count_node(struct yaml_builder *b, unsigned depth)
     return true;
 }
 
-/* Makes room for one more item. In the arena an array cannot grow, so it is copied to twice its size. */
+/* Makes room for one more item. Memory of an arena cannot grow, so a full array is copied to one of twice the size. False after a report.
+ * */
 static bool yaml_grow(struct yaml_builder *b, struct items *items)
 {
     if (items->count < items->capacity)
@@ -133,7 +137,7 @@ static bool yaml_grow(struct yaml_builder *b, struct items *items)
     return true;
 }
 
-/* Copies what an alias refers to; each node counts against the limits. */
+/* Copies the node `from`, which an alias refers to, with all nodes below it; each counts against the limits. False after a report. */
 static bool copy_tree(struct yaml_builder *b, const struct value *from, struct value *to, unsigned depth)
 {
     if (!count_node(b, depth))
@@ -157,7 +161,7 @@ static bool copy_tree(struct yaml_builder *b, const struct value *from, struct v
     return true;
 }
 
-/* Makes a complete node known by its anchor. */
+/* Stores a complete node under its anchor (NULL: it has none), for aliases that follow. */
 static bool keep_anchor(struct yaml_builder *b, const char *anchor, const struct value *value)
 {
     if (!anchor)
@@ -169,7 +173,8 @@ static bool keep_anchor(struct yaml_builder *b, const char *anchor, const struct
     return true;
 }
 
-/* Copies the node of an alias's anchor. The copy has the position of the alias; nodes inside it keep those of the anchor. */
+/* Builds a node from an alias: copies the anchor's node. The copy has the position of the alias; nodes below it keep the positions that
+ * they have at the anchor. */
 static bool build_alias(struct yaml_builder *b, struct value *out, unsigned depth)
 {
     yaml_mark_t mark = b->event.start_mark;
@@ -182,7 +187,8 @@ static bool build_alias(struct yaml_builder *b, struct value *out, unsigned dept
     return true;
 }
 
-/* Builds a scalar. Only plain ones, or those with a tag other than !!str, are resolved to numbers, booleans or null. */
+/* Builds a scalar. It becomes a number, boolean or null, if its text is one, only without quotes or with a tag such as !!int; the tags
+ * !!str and ! mean a string. */
 static bool build_scalar(struct yaml_builder *b, struct value *out)
 {
     const char *tag = (const char *)b->event.data.scalar.tag;
@@ -232,7 +238,8 @@ struct map_builder {
     bool has_merge;
 };
 
-/* Copies a key, with its position before it. `*merge`: it is `<<`, which a quoted key never is. */
+/* Copies a key to the arena, with its position before the text (yaml_key_position). `*merge`: it is the merge key `<<`, which has no
+ * quotes. False after a report. */
 static bool take_key(struct yaml_builder *b, struct sl_str *key, bool *merge)
 {
     if (b->event.type != YAML_SCALAR_EVENT)
@@ -254,7 +261,8 @@ static bool take_key(struct yaml_builder *b, struct sl_str *key, bool *merge)
     return true;
 }
 
-/* Adds a key and its value. False only if reading cannot continue: a duplicate key is reported and dropped. */
+/* Adds a key and its value to the map. A duplicate key is reported and dropped with its value. False after a report if reading cannot
+ * continue. */
 static bool build_member(struct yaml_builder *b, struct map_builder *map, unsigned depth)
 {
     struct sl_str key;
@@ -265,7 +273,7 @@ static bool build_member(struct yaml_builder *b, struct map_builder *map, unsign
     void **slot = sl_map_find_or_add(&map->seen, key, &fresh);
     if (!slot)
         return out_of_memory(b);
-    *slot = map;
+    *slot = map; /* any value but NULL: `seen` is a set */
     if (!fresh) {
         struct value at = yaml_key_position(key);
         value_problem(b->problems, &at, false, path_shown(&b->path), "the key occurs twice");
@@ -286,7 +294,8 @@ static bool build_member(struct yaml_builder *b, struct map_builder *map, unsign
     return true;
 }
 
-/* Adds the keys that the map does not have; if several maps are merged, the first one with a key wins. */
+/* Adds those keys of `from`, a value of `<<`, that the map does not have yet. Of several merged maps, the first one that has a key wins. A
+ * value that is no map is reported. */
 static bool merge_one(struct yaml_builder *b, struct map_builder *map, const struct value *from)
 {
     if (from->type != VALUE_MAP) {
@@ -309,7 +318,7 @@ static bool merge_one(struct yaml_builder *b, struct map_builder *map, const str
     return true;
 }
 
-/* Merges the value of `<<`: a map, or a list of maps. */
+/* Adds the keys of the merge key `<<`, whose value is a map or a list of maps, if the map has it. */
 static bool merge(struct yaml_builder *b, struct map_builder *map)
 {
     if (!map->has_merge)
@@ -322,7 +331,7 @@ static bool merge(struct yaml_builder *b, struct map_builder *map)
     return true;
 }
 
-/* Builds a map. Merge keys come last, as the map's own members take precedence. */
+/* Builds a map from the events up to its end. Merges after reading all its members, as these take precedence over merged ones. */
 static bool build_map(struct yaml_builder *b, struct value *out, unsigned depth)
 {
     struct map_builder map = {0};
@@ -338,7 +347,8 @@ static bool build_map(struct yaml_builder *b, struct value *out, unsigned depth)
     return ok;
 }
 
-/* True for tags of YAML itself; only those of scalars have an effect. */
+/* True if the current event has no tag, or one that YAML itself defines, such as !!str. Others would need types that symloom does not have.
+ * */
 static bool known_tag(const struct yaml_builder *b)
 {
     const char *tag = b->event.type == YAML_SCALAR_EVENT           ? (char *)b->event.data.scalar.tag
@@ -347,7 +357,7 @@ static bool known_tag(const struct yaml_builder *b)
     return !tag || strcmp(tag, "!") == 0 || strncmp(tag, "tag:yaml.org,2002:", 18) == 0;
 }
 
-/* Builds the node that the current event begins. */
+/* Builds the node that the current event begins, with all nodes below it. False after a report. */
 static bool yaml_build(struct yaml_builder *b, struct value *out, unsigned depth)
 {
     if (b->event.type == YAML_ALIAS_EVENT)
@@ -369,7 +379,7 @@ static bool yaml_build(struct yaml_builder *b, struct value *out, unsigned depth
     return ok && keep_anchor(b, anchor, out);
 }
 
-/* Builds the only document of the file. `*empty`: it contains nothing but comments. */
+/* Builds the only document of the file. `*empty`: the file has no document, or one whose value is null. False after a report. */
 static bool build_document(struct yaml_builder *b, struct value *root, bool *empty)
 {
     if (!yaml_next(b) || !yaml_next(b)) /* start of the stream, and of the document */
@@ -390,7 +400,8 @@ static bool build_document(struct yaml_builder *b, struct value *root, bool *emp
     return true;
 }
 
-/* Removes a byte order mark, which libyaml counts as a column, so that the first key seems indented. */
+/* Removes a UTF-8 byte order mark, which libyaml would count as a column, so that the first key would seem indented. False after a report
+ * if the text is UTF-16. */
 static bool check_encoding(struct sl_str *text, struct value_problems *problems)
 {
     static const struct value start = {.line = 1, .column = 1};
