@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* The version in file names, by which servers keep the files of different transcoders apart. */
+/* The version in the names of output files and of --version, by which servers keep the files of different transcoders apart. */
 static const char own_version[] = "1000.1.0";
 
 static const struct option_spec specs[] = {
@@ -18,19 +18,20 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
+/* True if the directory was created or exists; else errno is set. */
 static bool make_directory(const char *path)
 {
     return mkdir(path, 0777) == 0 || errno == EEXIST;
 }
 
-/* Reports an error; returns the exit status. */
+/* Prints "error: <what>: <why>" on stderr and returns `status`, the exit status. */
 static int symcachegen_fail(int status, const char *what, const char *why)
 {
     fprintf(stderr, "error: %s: %s\n", what, why);
     return status;
 }
 
-/* Writes the symcache; returns the exit status. */
+/* Writes the symcache to the file `path`; returns the exit status. */
 static int symcachegen_put(const struct input *input, const char *path)
 {
     struct sl_error error;
@@ -38,7 +39,8 @@ static int symcachegen_put(const struct input *input, const char *path)
     return good ? 0 : report_error(1, error.message, NULL);
 }
 
-/* Writes the symcache to <root>/<name>/<id and age in upper case>/<name>-v<version>.symcache. */
+/* Writes the symcache to <root>/<name>/<id and age in upper case>/<name>-v<version>.symcache, and creates these directories; returns the
+ * exit status. */
 static int symcachegen_write(const struct input *input, const char *root, struct sl_str name)
 {
     char id[SL_DEBUG_ID_TEXT], path[4096];
@@ -46,7 +48,7 @@ static int symcachegen_write(const struct input *input, const char *root, struct
     for (char *c = id; *c; c++)
         *c = *c >= 'a' && *c <= 'z' ? (char)(*c - 32) : *c;
     int size = snprintf(path, sizeof path, "%s/" SL_STR_FMT, root, SL_STR_ARG(name));
-    /* leaves room in `path` for the id and the file name */
+    /* 3000 leaves room in `path` for the id and the file name, of at most 255 bytes */
     bool good = size > 0 && size < 3000 && make_directory(path);
     snprintf(path, sizeof path, "%s/" SL_STR_FMT "/%s", root, SL_STR_ARG(name), id);
     if (!good || !make_directory(path))
@@ -56,7 +58,8 @@ static int symcachegen_write(const struct input *input, const char *root, struct
     return symcachegen_put(input, path);
 }
 
-/* Converts the file, and writes to --output or below `root`. Returns the exit status; the cause of a failure was reported on stderr. */
+/* Converts the file `pdb` to a symcache, and writes that to --output or below the directory `root`. Returns the exit status, after a report
+ * on stderr unless 0. */
 static int symcachegen_run(const struct options *o, const char *pdb, const char *root)
 {
     const char *output = option_value(o, "output", NULL);
@@ -81,7 +84,8 @@ static int symcachegen_run(const struct options *o, const char *pdb, const char 
     return status;
 }
 
-/* The command: checks the options. Without --output the files go below $_NT_SYMCACHE_PATH. */
+/* Runs the command `symcachegen`: checks its options and converts the file. Without --output the symcache goes below $_NT_SYMCACHE_PATH.
+ * Returns the exit status. */
 static int symcachegen_start(const struct options *o)
 {
     const char *root = getenv("_NT_SYMCACHE_PATH"), *pdb = option_value(o, "pdb", NULL);
@@ -94,7 +98,8 @@ static int symcachegen_start(const struct options *o)
     return symcachegen_run(o, pdb, root);
 }
 
-/* Translates options with a single dash to those of this program. */
+/* Starts the command: translates -pdb FILE, -pdb:FILE and -pdb=FILE, as SymCache servers call transcoders, to --pdb. `--version` alone
+ * prints the version of this transcoder. */
 static int symcachegen_main(const struct command *command, int argc, char **argv)
 {
     static char pdb[] = "--pdb", joined[4200];
@@ -103,7 +108,7 @@ static int symcachegen_main(const struct command *command, int argc, char **argv
         return 0;
     }
     for (int i = 0; i < argc; i++)
-        if (strcmp(argv[i], "-pdb") == 0) /* as in other transcoders */
+        if (strcmp(argv[i], "-pdb") == 0)
             argv[i] = pdb;
         else if (strncmp(argv[i], "-pdb:", 5) == 0 || strncmp(argv[i], "-pdb=", 5) == 0) {
             snprintf(joined, sizeof joined, "--pdb=%s", argv[i] + 5);

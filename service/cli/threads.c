@@ -1,4 +1,4 @@
-/* A sl_parallel for commands that convert one file: threads start for each run and are joined at its end. */
+/* A struct sl_parallel for commands that convert one file: each call of its `run` starts threads and joins them at its end. */
 #include "cli/cli.h"
 
 #include <pthread.h>
@@ -8,11 +8,12 @@
 
 enum { MAX_THREADS = 64 };
 
+/* One call of sl_parallel.run. */
 struct threads_job {
     void (*work)(void *arg, size_t index, unsigned worker);
     void *arg;
-    size_t count;
-    atomic_size_t next;
+    size_t count;       /* number of calls of `work`, with the indexes 0 to count - 1 */
+    atomic_size_t next; /* the first index that no thread has taken yet */
 };
 
 struct threads_member {
@@ -20,7 +21,7 @@ struct threads_member {
     unsigned worker;
 };
 
-/* Runs as a thread: takes one index after the other, until there are no more, and calls job->work for it. */
+/* The main function of a thread: takes one index after the other, until there are no more, and calls job->work for it. */
 static void *serve(void *arg)
 {
     struct threads_member *member = arg;
@@ -30,7 +31,8 @@ static void *serve(void *arg)
     return NULL;
 }
 
-/* Implements sl_parallel.run. The caller works too. If a thread cannot be started, the others do its share. */
+/* Calls work(arg, index, worker) for each index below `count`, on up to self->workers threads, the caller's among them (sl_parallel.run).
+ * If a thread cannot be started, the others take its indexes. */
 static void threads_run(const struct sl_parallel *self, size_t count, void (*work)(void *, size_t, unsigned), void *arg)
 {
     struct threads_job job = {.work = work, .arg = arg, .count = count};

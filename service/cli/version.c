@@ -46,7 +46,7 @@ static void version_text(struct sl_buf *out)
         sl_buf_printf(out, "cache %s %u\n", catalog_kinds[i]->name, catalog_kinds[i]->version);
 }
 
-/* Appends the same as one JSON object. */
+/* Appends the version, the commit, and the versions of the libraries and of the cached formats as one JSON object. */
 static void version_json(struct sl_buf *out)
 {
     struct version_library libraries[LIBRARIES];
@@ -67,7 +67,7 @@ static void version_json(struct sl_buf *out)
     sl_buf_u8(out, '\n');
 }
 
-/* The command: prints one line, or all versions with --verbose or --json. */
+/* Runs the command `version`: prints one line, or all versions with --verbose or --json. Returns the exit status. */
 static int version_run(const struct options *o)
 {
     struct sl_buf out = {0};

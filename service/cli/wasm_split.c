@@ -1,5 +1,5 @@
-/* `symloom wasm-split`: adds a build id to a WebAssembly module and moves its debug information to a companion, like the tool of that
- * name. Sections are copied without parsing code (WebAssembly Core Specification, "Binary Format"; tool conventions "BuildId" and
+/* `symloom wasm-split`: adds a build id to a WebAssembly module and moves its debug information to a companion file, as Sentry's tool of
+ * that name does. Sections are copied without reading code (WebAssembly Core Specification, "Binary Format"; tool conventions "BuildId" and
  * "ExternalDWARF"). */
 #include "cli/cli.h"
 #include "cli/options.h"
@@ -32,9 +32,10 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-struct wasm_part {                   /* a section */
-    struct sl_bytes whole, contents; /* with header; without it and, if custom, the name */
-    struct sl_str name;              /* of a custom section; else data NULL */
+struct wasm_part {            /* a section */
+    struct sl_bytes whole;    /* with its header */
+    struct sl_bytes contents; /* without header, and in a custom section without its name */
+    struct sl_str name;       /* of a custom section; else data NULL */
 };
 
 struct wasm_splitting {
@@ -42,19 +43,20 @@ struct wasm_splitting {
     struct sl_mapping mapping;
     struct wasm_part *parts;
     size_t count, capacity;
-    struct sl_str id; /* without the length prefix */
-    uint8_t given[UUID_SIZE];
-    bool had_id;
+    struct sl_str id;         /* the build id: bytes, without the length before them */
+    uint8_t given[UUID_SIZE]; /* the id of --build-id, or a random one */
+    bool had_id;              /* the module has a build id */
 };
 
 /* ---- reading ---- */
 
+/* Reports what is wrong with the module at the offset of a section. */
 static enum sl_code split_invalid(struct sl_error *error, const char *what, uint64_t offset)
 {
     return sl_fail(error, SL_MALFORMED, "invalid wasm file: %s at 0x%llx", what, (unsigned long long)offset);
 }
 
-/* Splits the module into its sections. */
+/* Splits the module into its sections. SL_MALFORMED if it is no WebAssembly module or is truncated; SL_BUSY. */
 static enum sl_code read_parts(struct wasm_splitting *s, struct sl_error *error)
 {
     struct sl_bytes bytes = s->mapping.bytes;
@@ -84,13 +86,14 @@ static enum sl_code read_parts(struct wasm_splitting *s, struct sl_error *error)
     return SL_OK;
 }
 
-/* True if it is a custom section of this name. */
+/* True if the section is a custom one of this name. */
 static bool is_named(const struct wasm_part *part, const char *name)
 {
     return part->name.data && sl_str_equal(part->name, sl_str(name));
 }
 
-/* Reads the first `build_id` section: the bytes after its length prefix, or all of it if the length does not match. */
+/* Finds the build id in the first section `build_id`: the bytes after their length, or all bytes of the section if it does not begin with
+ * their length. */
 static void find_id(struct wasm_splitting *s)
 {
     for (size_t i = 0; i < s->count && !s->had_id; i++) {
@@ -108,7 +111,7 @@ static void find_id(struct wasm_splitting *s)
 
 /* ---- the build id ---- */
 
-/* Parses 32 hex digits, optionally with hyphens, in braces or after urn:uuid:. */
+/* Parses a UUID: 32 hex digits, optionally with hyphens, in braces or after urn:uuid:. False if it is none. */
 static bool parse_uuid(const char *text, uint8_t uuid[UUID_SIZE])
 {
     char digits[2 * UUID_SIZE + 1];
@@ -125,7 +128,8 @@ static bool parse_uuid(const char *text, uint8_t uuid[UUID_SIZE])
            sl_hex_decode((struct sl_str){digits, count}, uuid, UUID_SIZE, &size) && size == UUID_SIZE;
 }
 
-/* Chooses the build id: that of the module, of --build-id, or a random one. */
+/* Chooses the build id: the one that the module has, else that of --build-id, else a random one. Returns an exit status, after a report
+ * unless 0. */
 static int choose_id(struct wasm_splitting *s)
 {
     const char *text = option_value(s->o, "build-id", NULL);
@@ -149,7 +153,7 @@ static int choose_id(struct wasm_splitting *s)
 
 /* ---- writing ---- */
 
-/* Appends a custom section: its name, then a text with its length. */
+/* Appends a custom section that contains the length of `text` and the text. */
 static void put_custom(struct sl_buf *out, const char *name, struct sl_str text)
 {
     struct sl_buf body = {0};
@@ -168,7 +172,7 @@ struct removed_sections {
     bool debug, names, link; /* which sections to leave out */
 };
 
-/* Copies the module without the sections to drop, and adds the build id if it has none. */
+/* Appends the module without the sections to drop, and with the build id if it has none. */
 static void put_parts(const struct wasm_splitting *s, struct removed_sections drop, struct sl_buf *out)
 {
     sl_buf_add(out, s->mapping.bytes.data, WASM_HEADER);
@@ -184,13 +188,14 @@ static void put_parts(const struct wasm_splitting *s, struct removed_sections dr
         put_custom(out, "build_id", s->id);
 }
 
-/* Makes the companion: all sections except the link to another companion. */
+/* Makes the companion file: all sections except `external_debug_info`, the module's link to a companion. */
 static void make_companion(const struct wasm_splitting *s, struct sl_buf *out)
 {
     put_parts(s, (struct removed_sections){.link = true}, out);
 }
 
-/* Writes the module, with a link to its companion if there is one. */
+/* Makes the module without the sections that --strip and --strip-names remove, and with a link to its companion: --external-dwarf-url, or
+ * the name of the file of --debug-out. */
 static void make_module(const struct wasm_splitting *s, struct sl_buf *out)
 {
     const char *url = option_value(s->o, "external-dwarf-url", NULL), *debug = option_value(s->o, "debug-out", NULL);
@@ -202,14 +207,15 @@ static void make_module(const struct wasm_splitting *s, struct sl_buf *out)
         put_custom(out, "external_debug_info", link);
 }
 
-/* Writes the file. `like`: copy mode and owner of this file; may be NULL. */
+/* Writes a file. If `like` is not NULL, gives it the owner and mode that the file `like` has; a failure of that is only a warning. Returns
+ * an exit status. */
 static int split_write(const char *path, const struct sl_buf *bytes, const char *like)
 {
     struct sl_error error = {0};
     struct stat st;
     if (bytes->failed)
         return report_no_memory();
-    bool known = like && stat(like, &st) == 0;
+    bool known = like && stat(like, &st) == 0; /* before output_file_put(), which may replace this file */
     if (output_file_put(path, sl_buf_bytes(bytes), &error) != SL_OK)
         return report_error(1, error.message, NULL);
     if (known && (chown(path, st.st_uid, st.st_gid) != 0 || chmod(path, st.st_mode & 07777) != 0))
@@ -219,7 +225,8 @@ static int split_write(const char *path, const struct sl_buf *bytes, const char 
 
 /* ---- reports ---- */
 
-/* Appends the id that JavaScript SDKs send: the first 16 bytes of the section, including its length prefix. */
+/* Appends, in hex, the id that Sentry's JavaScript SDKs send: the first 16 bytes of the section `build_id`, which begins with the length of
+ * the id. */
 static void raw_id(const struct wasm_splitting *s, struct sl_buf *hex)
 {
     struct sl_buf raw = {0};
@@ -229,8 +236,8 @@ static void raw_id(const struct wasm_splitting *s, struct sl_buf *hex)
     sl_buf_free(&raw);
 }
 
-/* Prints one JSON object about the module. debug_id is made of the first 16 bytes of the build id, a shorter one padded with zeros; `raw`
- * is the id that SDKs for JavaScript send. */
+/* Prints one JSON object about the module. `id`: its build id in hex, whose first 16 bytes, padded with zeros, are the debug id; `raw`: the
+ * id that JavaScript SDKs send; `out`: the file of the module, of `size` bytes. */
 static void split_print_json(const struct wasm_splitting *s, struct sl_str id, struct sl_str raw, const char *out,
                              size_t size)
 {
@@ -258,7 +265,8 @@ static void split_print_json(const struct wasm_splitting *s, struct sl_str id, s
     sl_buf_free(&text);
 }
 
-/* Prints the build id, or all as JSON; with --quiet nothing. --verbose adds the other id on stderr. */
+/* Prints the build id, unless --quiet is given, or everything as JSON. With --verbose, prints the id that JavaScript SDKs send on
+ * stderr. */
 static void print_ids(const struct wasm_splitting *s, const char *out, size_t size)
 {
     struct sl_buf id = {0}, raw = {0};
@@ -278,7 +286,8 @@ static void print_ids(const struct wasm_splitting *s, const char *out, size_t si
 
 /* ---- the command ---- */
 
-/* Writes the companion first, so that a module never names one that does not exist. */
+/* Writes the companion and the module, and prints the ids. The companion comes first, so that a module never names one that does not exist.
+ * Without --out, `input` is replaced, unless it would not change. Returns an exit status. */
 static int split_module(struct wasm_splitting *s, const char *input)
 {
     const char *debug = option_value(s->o, "debug-out", NULL), *out = option_value(s->o, "out", NULL);
@@ -305,8 +314,8 @@ static int split_module(struct wasm_splitting *s, const char *input)
     return status;
 }
 
-/* The command: reads the module, finds or makes its id, and writes the module and its debug companion. Without --out the module itself is
- * replaced. Returns the exit status. */
+/* Runs the command `wasm-split`: reads the module, finds or makes its build id, and writes the module and its companion. Returns the exit
+ * status. */
 static int split_run(const struct options *o)
 {
     struct wasm_splitting s = {.o = o};

@@ -1,5 +1,5 @@
-/* `symloom worker MAX-MEMORY MAX-OUTPUT PROGRAM [WORD..]`: the service starts external programs through it. It sets its own resource
- * limits, which a parent cannot do for a child, and then executes the program. */
+/* `symloom worker MAX-MEMORY MAX-OUTPUT PROGRAM [WORD..]`: the service starts external programs, such as transcoders, through this command.
+ * It sets resource limits of its own process, which libuv cannot do for a child, and then executes the program in it. */
 #include "cli/cli.h"
 #include "cli/options.h"
 
@@ -20,12 +20,13 @@ static bool worker_limit(int which, const char *text)
     return !errno && !*end && setrlimit((__rlimit_resource_t)which, &limit) == 0;
 }
 
-/* Sets the limits and executes the program. Undoes what a child inherits from the service: blocked signals, and
- * SIGPIPE ignored. Writes no core dumps, as a crash of an external program is no fault of the service. */
+/* Runs the command `worker`: sets the limits and executes the program; returns an exit status only if that fails. Undoes what a child
+ * inherits from the service: blocked signals, and SIGPIPE ignored. Allows no core dumps, as a crash of an external program is no fault of
+ * the service. */
 static int worker_main(const struct command *command, int argc, char **argv)
 {
     sigset_t none;
-    if (argc < 3)
+    if (argc < 3) /* argv: MAX-MEMORY, MAX-OUTPUT, PROGRAM */
         return options_wrong(&(struct options){.command = command}, "this command is for internal use of the service");
     struct rlimit no_core = {0, 0};
     setrlimit(RLIMIT_CORE, &no_core);

@@ -202,8 +202,8 @@ static void note_written(struct resolver *r, const struct value *value)
 
 static void env_walk(struct resolver *r, struct value *value, bool secret);
 
-/* Resolves a member of a map: first references in its value; then, if its key is `x_file` for a secret `x`, the file that the value names.
- * */
+/* Resolves a member of a map: first references in its value; then, if its key is `x_file` for a secret `x`, the file that the value
+ * names. */
 static void walk_member(struct resolver *r, struct value *map, size_t index, bool secret)
 {
     const struct config_key *row;

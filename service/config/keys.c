@@ -1,5 +1,5 @@
-/* The keys of the configuration: a table with a row for each key that is stored in a field of struct config, and the names of all others.
- * */
+/* The keys of the configuration: a table with a row for each key that is stored in a field of struct config, and the names of all
+ * others. */
 #include <limits.h>
 #include <stddef.h>
 

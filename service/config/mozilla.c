@@ -51,8 +51,8 @@ static bool store_of_url(struct config *config, struct sl_str url, struct source
     return shown != NULL;
 }
 
-/* Returns a text that identifies the list of stores, for keys of cache entries: the hash of the list as written. NULL when out of memory.
- * */
+/* Returns a text that identifies the list of stores, for keys of cache entries: the hash of the list as written. NULL when out of
+ * memory. */
 static const char *make_key(struct config *config)
 {
     struct sl_buf text = {0};

@@ -21,8 +21,8 @@ static void scan_report(const struct scan_reading *r, const struct value *at, co
     value_problem(r->problems, at, false, path, "%s", what);
 }
 
-/* Returns the regular expression of member `name`; NULL if it is missing, or after a report if it is invalid. Compiles it only to check it.
- * */
+/* Returns the regular expression of member `name`; NULL if it is missing, or after a report if it is invalid. Compiles it only to check
+ * it. */
 static const char *read_pattern(const struct scan_reading *r, const struct value *map, const char *name)
 {
     const struct value *value = value_get(map, name);

@@ -116,8 +116,8 @@ static bool count_node(struct yaml_builder *b, unsigned depth)
     return true;
 }
 
-/* Makes room for one more item. Memory of an arena cannot grow, so a full array is copied to one of twice the size. False after a report.
- * */
+/* Makes room for one more item. Memory of an arena cannot grow, so a full array is copied to one of twice the size. False after a
+ * report. */
 static bool yaml_grow(struct yaml_builder *b, struct items *items)
 {
     if (items->count < items->capacity)
@@ -347,8 +347,8 @@ static bool build_map(struct yaml_builder *b, struct value *out, unsigned depth)
     return ok;
 }
 
-/* True if the current event has no tag, or one that YAML itself defines, such as !!str. Others would need types that symloom does not have.
- * */
+/* True if the current event has no tag, or one that YAML itself defines, such as !!str. Others would need types that symloom does not
+ * have. */
 static bool known_tag(const struct yaml_builder *b)
 {
     const char *tag = b->event.type == YAML_SCALAR_EVENT           ? (char *)b->event.data.scalar.tag

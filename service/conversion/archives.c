@@ -8,11 +8,11 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* Bytes: longest text that is found across the boundary of two pieces; buffer of a write; how much is read before its
- * pages are dropped from memory. */
+/* Bytes. OVERLAP: the longest forbidden text that is found if it begins in one decompressed piece and ends in the next. WRITE_PIECE: of a
+ * write. DROP_PIECE: how much of the archive is read before its pages are dropped from memory. */
 enum { OVERLAP = 256, WRITE_PIECE = 256 << 10, DROP_PIECE = 2 << 20 };
 
-/* Returns the archive in INPUT_FILE; data NULL if the window lies outside of the file. */
+/* Returns the part of INPUT_FILE that is the archive; data NULL if the window lies outside of the file. */
 static struct sl_bytes find_archive(const struct converter_call *call, const struct archive_window *window)
 {
     struct sl_bytes file = converter_input_bytes(call, INPUT_FILE);
@@ -21,6 +21,7 @@ static struct sl_bytes find_archive(const struct converter_call *call, const str
     return (struct sl_bytes){file.data + window->offset, window->size};
 }
 
+/* Reports a window that find_archive() refuses: an error of the caller, not of the uploaded file. */
 static enum sl_code fail_window(struct sl_error *error)
 {
     return sl_fail(error, SL_INTERNAL, "the archive lies outside of its file");
@@ -40,9 +41,10 @@ struct archive_entry archive_pack_entry(const struct sl_zip *zip, const struct s
                                   .is_link = entry->is_link};
 }
 
-/* Makes an array of struct archive_entry of the directory of a ZIP archive. There is no result beside this output. */
-static enum sl_code list(struct conversion *conversion, const struct converter_call *call, void *result,
-                         struct sl_error *error)
+/* Implements converter_archive_list: writes a struct archive_entry for each entry of the archive to the call's output. It has no
+ * `result`. */
+static enum sl_code list_entries(struct conversion *conversion, const struct converter_call *call, void *result,
+                                 struct sl_error *error)
 {
     (void)result;
     struct sl_arena arena = {.budget = &conversion->budget};
@@ -63,7 +65,7 @@ static enum sl_code list(struct conversion *conversion, const struct converter_c
     return code;
 }
 
-const struct converter converter_archive_list = {"archive_list", sizeof(struct archive_window), 0, list};
+const struct converter converter_archive_list = {"archive_list", sizeof(struct archive_window), 0, list_entries};
 
 enum sl_code archive_list(int fd, const struct archive_window *window, struct sl_bytes archive, int *entries,
                           struct sl_error *error)
@@ -72,7 +74,7 @@ enum sl_code archive_list(int fd, const struct archive_window *window, struct sl
     struct conversion_description about = {.size = archive.size, .location = SL_STR("an archive")};
     struct converter_call call = {.options = CONVERTER_OPTIONS(whole)};
     if (fd >= 0) {
-        /*  The worker gets the whole file; the window says which part of it is the archive. */
+        /* a worker gets the whole file; the window says which part of it is the archive */
         call.options = CONVERTER_OPTIONS(*window);
         converter_add_file(&call, INPUT_FILE, fd);
     } else {
@@ -89,8 +91,8 @@ enum sl_code archive_list(int fd, const struct archive_window *window, struct sl
     return code;
 }
 
-/* Turns an entry back into struct sl_zip_entry, with a pointer to its name. False if it is damaged: a worker wrote it,
- * which a hostile file may have taken over. */
+/* Turns an entry back into struct sl_zip_entry, with a pointer to its name in the archive. False if that is not possible: a worker has
+ * written the entry, and a hostile file may have taken the worker over. */
 static bool unpack_entry(struct archive_entry entry, struct sl_bytes archive, struct sl_zip_entry *to)
 {
     if (entry.name_offset > archive.size || entry.name_size > archive.size - entry.name_offset ||
@@ -106,8 +108,8 @@ static bool unpack_entry(struct archive_entry entry, struct sl_bytes archive, st
     return true;
 }
 
-/* Makes the directory of the array that the converter wrote. SL_MALFORMED if it is no array of whole entries, or one of them does not lie
- * in the archive. */
+/* Makes `zip` of the array of struct archive_entry that list_entries() wrote. SL_MALFORMED if it is no array of whole entries, or the name
+ * of one lies outside of the archive. */
 static enum sl_code read_entries(struct sl_bytes listed, struct sl_bytes archive, struct sl_arena *arena,
                                  struct sl_zip *zip, struct sl_error *error)
 {
@@ -141,19 +143,19 @@ enum sl_code archive_read_entries(int entries, struct sl_bytes archive, struct s
 
 /* ---- reading a member ---- */
 
-/* Sequential read of a member of the mapped archive. Pages that were read are dropped from memory, so that a large archive is never in
- * memory as a whole. */
+/* The state of reading a member of a mapped archive from begin to end. Pages that were read are dropped from memory, so that a large
+ * archive is never in memory as a whole. */
 struct member_scan {
     struct conversion *conversion;
     const struct converter_input *file;
-    struct sl_zip zip;
+    struct sl_zip zip; /* the archive, as if it had only this member */
     struct sl_zip_entry entry;
-    struct sl_bytes packed;
-    uint64_t dropped;
+    struct sl_bytes packed; /* the member's compressed bytes */
+    uint64_t dropped;       /* the pages of `packed` before this offset were dropped */
 };
 
-/* Drops the pages of packed bytes in front of offset `to` from memory: the walk will not read them again. Does nothing if the archive is
- * not a mapped file. */
+/* Drops the pages of the compressed bytes before offset `to` from memory, as they are not needed again. Does nothing if the archive is not
+ * mapped from a file. */
 static void scan_drop(struct member_scan *scan, uint64_t to)
 {
     const struct sl_mapping mapping = {.bytes = scan->file->bytes, .mapped = scan->file->bytes.size};
@@ -163,7 +165,8 @@ static void scan_drop(struct member_scan *scan, uint64_t to)
     scan->dropped = to;
 }
 
-/* Called when the member was read up to offset `to`: drops pages in pieces of DROP_PIECE. False when the time is up. */
+/* Call it when the member's compressed bytes were read up to offset `to`: drops their pages whenever DROP_PIECE bytes have accumulated.
+ * False when the conversion has used up its time. */
 static bool scan_move(struct member_scan *scan, uint64_t to)
 {
     if (to - scan->dropped >= DROP_PIECE)
@@ -171,16 +174,16 @@ static bool scan_move(struct member_scan *scan, uint64_t to)
     return sl_budget_spend(&scan->conversion->budget, 1);
 }
 
-/* Drops all pages of the member: what scan_move has not dropped yet, and what the kernel has mapped again around pages
- * that were read. */
+/* Drops all pages of the member at its end: those that scan_move() has not dropped yet, and those that the kernel has mapped again by
+ * reading ahead. */
 static void scan_end(struct member_scan *scan)
 {
     scan->dropped = 0;
     scan_drop(scan, scan->packed.size);
 }
 
-/* Finds the member and its packed bytes in the archive. The archive of `scan` has this one member only. SL_MALFORMED if the window or the
- * entry does not lie in the file. */
+/* Begins to read the member: finds its compressed bytes in the archive. SL_INTERNAL if the window or the entry's name lies outside of the
+ * file, SL_MALFORMED if the member does. */
 static enum sl_code scan_begin(struct member_scan *scan, struct conversion *conversion,
                                const struct converter_call *call, const struct archive_window *window,
                                const struct archive_entry *entry, struct sl_error *error)
@@ -204,14 +207,14 @@ void archive_put_text(struct sl_buf *texts, struct sl_str text)
 struct member_checking {
     struct member_scan scan;
     EVP_MD_CTX *hash;
-    struct sl_bytes texts;
+    struct sl_bytes texts; /* INPUT_TEXTS: each forbidden text after its size; empty: none */
     struct member_check_result *result;
-    char tail[2 * OVERLAP]; /* end of the pieces before, start of the current one */
-    size_t tail_size;
+    char tail[2 * OVERLAP]; /* the last bytes before the current piece; then also the first bytes of it */
+    size_t tail_size;       /* number of bytes before the current piece */
 };
 
-/* Searches the bytes for each forbidden text; on a match sets the result: its number, and `is_forbidden`. A damaged list (a length past its
- * end) ends the search. */
+/* Searches the bytes for each forbidden text; sets result->text and result->is_forbidden to the first that occurs. A text of the list that
+ * does not end in it is passed over. */
 static bool has_text(struct member_checking *c, const void *data, size_t size)
 {
     struct sl_reader r = sl_reader(c->texts, false);
@@ -226,16 +229,15 @@ static bool has_text(struct member_checking *c, const void *data, size_t size)
     return false;
 }
 
-/* True if the piece contains none of the texts. Also searches across the boundaries of pieces, for texts of up to OVERLAP bytes. */
+/* True if the decompressed piece contains none of the forbidden texts; texts of up to OVERLAP bytes are also found where they begin in a
+ * piece before it. */
 static bool is_allowed(struct member_checking *c, struct sl_bytes piece)
 {
     size_t begin = piece.size < OVERLAP ? piece.size : OVERLAP;
-    /* `tail` gets the last bytes before the piece and the first bytes of the piece, so it holds every text that the
-     * boundary cuts. */
+    /* append the first bytes of the piece to `tail`, so that it holds every text that begins before the piece */
     memcpy(c->tail + c->tail_size, piece.data, begin);
     bool bad = has_text(c, piece.data, piece.size) || has_text(c, c->tail, c->tail_size + begin);
-    /* The last OVERLAP bytes read become the tail of the next piece: they end in the piece, or, if it is short, in
-     * `tail`. */
+    /* keep the last OVERLAP bytes for the next piece: they end in this piece, or, if it is shorter than that, in `tail` */
     const char *end =
         piece.size < OVERLAP ? c->tail + c->tail_size + piece.size : (const char *)piece.data + piece.size;
     c->tail_size = piece.size < OVERLAP && c->tail_size + piece.size < OVERLAP ? c->tail_size + piece.size : OVERLAP;
@@ -243,7 +245,8 @@ static bool is_allowed(struct member_checking *c, struct sl_bytes piece)
     return !bad;
 }
 
-/* Called for each decompressed piece: hashes it, and searches it for the texts. False stops. */
+/* Hashes a decompressed piece and searches it for the forbidden texts (sl_zip_sink.take). False, which ends the decompression: a text was
+ * found, the time is used up, or hashing failed. */
 static bool check_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
     struct member_checking *c = arg;
@@ -253,8 +256,8 @@ static bool check_piece(void *arg, struct sl_bytes piece, uint64_t used)
     return !c->texts.size || is_allowed(c, piece);
 }
 
-/* Decompresses the member, hashes it and searches it for forbidden texts. The sink stops (SL_CANCELLED) in two cases: a text was found,
- * which is a complete answer, or the work budget is used up, which is an error. */
+/* Decompresses the member, hashes it and searches it for forbidden texts. check_piece() ends the decompression (SL_CANCELLED) if it has
+ * found a text, which is a complete result, or if the time is used up, which is an error. */
 static enum sl_code check_contents(struct member_checking *c, struct sl_error *error)
 {
     struct sl_zip_sink sink = {check_piece, c};
@@ -269,7 +272,7 @@ static enum sl_code check_contents(struct member_checking *c, struct sl_error *e
     return code;
 }
 
-/* Computes the MD5 of a member's contents and searches them for forbidden texts. */
+/* Implements converter_member_check: computes the MD5 of a member's contents and searches them for forbidden texts. */
 static enum sl_code check_member(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)
 {
@@ -285,6 +288,7 @@ static enum sl_code check_member(struct conversion *conversion, const struct con
     return code;
 }
 
+/* True if the result, which came from a worker, has no invalid value (converter.check_result): any numbers are valid. */
 static bool check_result(const void *result)
 {
     return converter_bool_is_valid(&((const struct member_check_result *)result)->is_forbidden);
@@ -298,11 +302,11 @@ const struct converter converter_member_check = {"member_check", sizeof(struct m
 struct member_writing {
     struct member_scan scan;
     const struct member_write_options *options;
-    int out;
-    uint64_t written;
-    struct sl_error *error;
-    z_stream z;
-    uint8_t *deflated; /* WRITE_PIECE bytes */
+    int out;                /* the file to write */
+    uint64_t written;       /* bytes of the contents written so far */
+    struct sl_error *error; /* its code is 0 until something fails */
+    z_stream z;             /* for a gzip file of a member that is not compressed in the archive */
+    uint8_t *deflated;      /* output of `z`: WRITE_PIECE bytes */
 };
 
 /* Writes to the output, a file of the upload store. False with `w->error`: SL_UNSUPPORTED stands for a full disk, which callers answer with
@@ -318,7 +322,7 @@ static bool write_bytes(struct member_writing *w, const void *data, size_t size)
     return false;
 }
 
-/* Called when the packed bytes up to `to` were read. False with the error if the time is up. */
+/* Call it when the compressed bytes were read up to offset `to`. False, with w->error set, if the conversion has used up its time. */
 static bool move_on(struct member_writing *w, uint64_t to)
 {
     if (scan_move(&w->scan, to))
@@ -327,7 +331,8 @@ static bool move_on(struct member_writing *w, uint64_t to)
     return false;
 }
 
-/* Copies the compressed bytes of a deflated member: as many as the decompressor used when the member was checked. */
+/* Copies the compressed bytes of a deflated member; as many as the decompressor used when the member was checked, since an entry can
+ * contain further bytes. */
 static bool write_packed(struct member_writing *w)
 {
     uint64_t used = w->options->used < w->scan.packed.size ? w->options->used : w->scan.packed.size;
@@ -342,7 +347,7 @@ static bool write_packed(struct member_writing *w)
     return true;
 }
 
-/* Compresses a piece and writes the output, until the compressor has no more of it. */
+/* Compresses a piece and writes what the compressor returns, until that is less than a full buffer. `flush`: as for deflate(3). */
 static bool deflate_some(struct member_writing *w, struct sl_bytes piece, int flush)
 {
     w->z.next_in = (Bytef *)piece.data;
@@ -358,14 +363,15 @@ static bool deflate_some(struct member_writing *w, struct sl_bytes piece, int fl
     return true;
 }
 
+/* Compresses and writes a decompressed piece (sl_zip_sink.take). False on failure. */
 static bool deflate_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
     struct member_writing *w = arg;
     return deflate_some(w, piece, Z_NO_FLUSH) && move_on(w, used);
 }
 
-/* The sink of the decompressed member: writes the piece, cut so that the output has at most `max_output` bytes (0 = no limit). Returns
- * false to stop the decompression: on a failure, or once `max_output` bytes are written. */
+/* Writes a decompressed piece (sl_zip_sink.take), cut so that the output has at most `max_output` bytes (0 = no limit). False, which ends
+ * the decompression, on a failure, or once `max_output` bytes are written. */
 static bool copy_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
     struct member_writing *w = arg;
@@ -377,19 +383,19 @@ static bool copy_piece(void *arg, struct sl_bytes piece, uint64_t used)
     return move_on(w, used) && (!most || w->written < most);
 }
 
-/* Decompresses the member and passes it to `take`. If `take` ends the stream, it succeeds if `take` has set no error:
- * then enough was written. */
-static bool stream(struct member_writing *w, bool (*take)(void *arg, struct sl_bytes piece, uint64_t used))
+/* Decompresses the member and passes its pieces to `take`. True if all of it was passed, or if `take` has returned false without setting
+ * w->error: then `max_output` bytes were written. */
+static bool stream_member(struct member_writing *w, bool (*take)(void *arg, struct sl_bytes piece, uint64_t used))
 {
     struct sl_zip_sink sink = {take, w};
     struct sl_error failure = {0};
     enum sl_code code = sl_zip_stream(&w->scan.zip, &w->scan.entry, &sink, &failure);
     if (code != SL_OK && code != SL_CANCELLED)
         *w->error = failure;
-    return code == SL_OK || (code == SL_CANCELLED && !w->error->code); /* enough was written */
+    return code == SL_OK || (code == SL_CANCELLED && !w->error->code);
 }
 
-/* Compresses a member that is not compressed in the archive. */
+/* Writes the compressed data of a member that is not compressed in the archive. */
 static bool write_deflated(struct member_writing *w)
 {
     w->deflated = malloc(WRITE_PIECE);
@@ -398,13 +404,13 @@ static bool write_deflated(struct member_writing *w)
         sl_fail(w->error, SL_BUSY, "out of memory");
         return false;
     }
-    bool good = stream(w, deflate_piece) && deflate_some(w, (struct sl_bytes){w->deflated, 0}, Z_FINISH);
+    bool good = stream_member(w, deflate_piece) && deflate_some(w, (struct sl_bytes){w->deflated, 0}, Z_FINISH);
     deflateEnd(&w->z);
     free(w->deflated);
     return good;
 }
 
-/* Writes the gzip form: header, compressed data, CRC and size. */
+/* Writes a gzip file of the member: header, compressed data, CRC and size. */
 static bool write_gzip(struct member_writing *w)
 {
     const struct archive_entry *entry = &w->options->entry;
@@ -417,7 +423,7 @@ static bool write_gzip(struct member_writing *w)
            (entry->method == SL_ZIP_DEFLATED ? write_packed(w) : write_deflated(w)) && write_bytes(w, end, sizeof end);
 }
 
-/* Writes a member to the output: as a gzip file if the options contain a gzip header, otherwise decompressed. */
+/* Implements converter_member_write: writes a gzip file if the options have a gzip header, else the decompressed contents. */
 static enum sl_code write_member(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)
 {
@@ -430,12 +436,11 @@ static enum sl_code write_member(struct conversion *conversion, const struct con
     enum sl_code code = scan_begin(&w.scan, conversion, call, &options->window, &options->entry, error);
     if (code != SL_OK)
         return code;
-    bool good = options->head_size ? write_gzip(&w) : stream(&w, copy_piece);
+    bool good = options->head_size ? write_gzip(&w) : stream_member(&w, copy_piece);
     scan_end(&w.scan);
     if (good)
         return SL_OK;
-    /*  A sink that fails or stops the walk has set `failure`. */
-    *error = failure;
+    *error = failure; /* set by the function that failed */
     return failure.code ? failure.code : sl_fail(error, SL_INTERNAL, "cannot write a file of the archive");
 }
 

@@ -15,25 +15,28 @@
 #include "core/sigbus_guard.h"
 
 enum {
-    SHORT_INPUT = 256 << 10, /* bytes: a larger input takes time to convert and to copy, and is left to the pool */
-    SHORT_FILES =
-        12, /* as many files are opened on the loop. Some microseconds each: they are mapped, so their paths are in memory */
-    SHORT_MS = 20, /* for so long the loop waits for a worker; then a thread of the pool does */
+    /* Limits of a conversion that the loop hands to a worker itself, without a thread of the pool: bytes of its input, since larger ones
+     * take long to convert and copy; and files that it opens on the loop, some microseconds each, as their paths are cached by the
+     * kernel. */
+    SHORT_INPUT = 256 << 10,
+    SHORT_FILES = 12,
+    SHORT_MS = 20, /* how long the fiber waits for the worker's answer on the loop; then a thread of the pool waits */
 };
 
-/* Inputs above `heavy_input` bytes need a slot. The time limit grows by a second for every `bytes_a_second` bytes of
- * input. */
+/* Conversions of inputs above `heavy_input` bytes wait for one of a few slots. The time limit of any conversion grows by a second for every
+ * `bytes_a_second` bytes of its input. */
 static const uint64_t heavy_input = UINT64_C(1) << 30, bytes_a_second = 4 << 20, second_ns = 1000000000;
 
-static struct { /* loop thread */
+static struct { /* for the loop thread */
     uint64_t max_memory, max_time_ns;
-    unsigned max_heavy, heavy; /* limit and number of running heavy conversions */
-    struct fiber_wait_list waiting;
-    unsigned queued; /* number of fibers in `waiting` */
+    unsigned max_heavy, heavy;      /* limit and number of running conversions of heavy inputs */
+    struct fiber_wait_list waiting; /* fibers that wait for such a slot */
+    unsigned queued;                /* their number */
 } limits = {.max_time_ns = UINT64_MAX, .max_heavy = 1};
 
 static const struct config *configured;
-static _Atomic uint64_t max_section_size, max_source_size, max_unwind_chain, max_memory; /* copies for the pool */
+/* copies of configured limits for any thread, as `configured` is for the loop thread only */
+static _Atomic uint64_t max_section_size, max_source_size, max_unwind_chain, max_memory;
 
 void conversions_configure(const struct config *config)
 {
@@ -59,6 +62,7 @@ void conversions_abort_all(void)
         worker_pool_abort(isolation_pool());
 }
 
+/* True if a conversion in a thread has to end: its CPU time is used up, or the process shuts down (conversion_begin). */
 static bool must_stop(void *clock)
 {
     return atomic_load_explicit(&is_aborted, memory_order_relaxed) || cpu_clock_expired(clock);
@@ -66,7 +70,7 @@ static bool must_stop(void *clock)
 
 /* ---- slots of heavy conversions ---- */
 
-/* Waits for a slot if the input is heavy. False when cancelled. */
+/* Waits until fewer than max_heavy conversions of heavy inputs run; at once for other inputs. False when the fiber was cancelled. */
 static bool wait_for_heavy_slot(uint64_t size)
 {
     if (size <= heavy_input)
@@ -77,13 +81,14 @@ static bool wait_for_heavy_slot(uint64_t size)
     }
     metric_set(METRIC_WAITING, ++limits.queued, "heavy", NULL, NULL);
     fiber_set_wait_reason("a slot for a large conversion");
-    /* the conversion that ended hands over its slot: `heavy` stays */
+    /* the conversion that ends hands over its slot without changing `heavy` (release_heavy_slot) */
     bool woken = fiber_wait_on(&limits.waiting, UINT64_MAX) == FIBER_WOKEN;
     metric_set(METRIC_WAITING, --limits.queued, "heavy", NULL, NULL);
     return woken;
 }
 
-/* Gives the slot of a heavy input to the conversion that waits longest; if none waits, or the limit was lowered, there is one fewer. */
+/* Ends what wait_for_heavy_slot() began: hands the slot of a heavy input to the fiber that waits longest, whose conversion then counts in
+ * `heavy` instead. If none waits, or a new configuration has lowered max_heavy, the number of running ones decreases. */
 static void release_heavy_slot(uint64_t size)
 {
     if (size <= heavy_input)
@@ -95,7 +100,8 @@ static void release_heavy_slot(uint64_t size)
 }
 
 /* ---- one conversion ---- */
-/* Returns the time limit for an input of this size. */
+
+/* Returns the limit of CPU time: the caller's own, or the configured one plus a second for every `bytes_a_second` bytes of input. */
 static uint64_t time_for(const struct conversion_description *about)
 {
     uint64_t more = about->size / bytes_a_second * second_ns;
@@ -104,27 +110,31 @@ static uint64_t time_for(const struct conversion_description *about)
     return limits.max_time_ns > UINT64_MAX - more ? UINT64_MAX : limits.max_time_ns + more;
 }
 
-/* Returns the time limit of a worker by the clock on the wall: one that was taken over could sleep for ever. The
- * machine may be busy, so it is generous. 0 = none */
+/* Returns the limit of a worker's elapsed time, beside that of its CPU time: a worker that a hostile file has taken over could sleep for
+ * ever. It is generous, as the machine may be busy. 0 = none. */
 static uint64_t wall_time_for(uint64_t max_time_ns)
 {
     return max_time_ns < UINT64_MAX / 20 ? 10 * max_time_ns + 60 * second_ns : 0;
 }
 
+/* A call of conversion_run. */
 struct running {
-    struct conversion conversion; /* of a thread */
     const struct converter *converter;
-    struct converter_call call; /* a copy: map_inputs fills in the inputs' bytes */
-    struct sl_mapping mappings[CONVERTER_MAX_INPUTS];
-    int opened[CONVERTER_MAX_INPUTS]; /* for a worker: inputs that were opened again; -1 = none */
-    int *opened_tables;               /* NULL = none */
+    struct converter_call call; /* the caller's, copied: map_inputs fills in the inputs' bytes */
     struct worker_limits limits;
-    struct sl_str location;
-    struct worker_input *inputs; /* for a worker, like `at_worker`; NULL = none */
-    struct worker_call at_worker;
-    struct running_job *begun; /* by the loop; NULL = none */
-    bool is_wanted;            /* for finish_on_pool: the caller still waits for the result */
-    bool has_ended;            /* finish_on_pool has run */
+    struct sl_str location; /* of the file, for the log */
+    /* in a thread of this process: */
+    struct conversion conversion;
+    struct sl_mapping mappings[CONVERTER_MAX_INPUTS]; /* of inputs that have only a descriptor */
+    /* in a worker: */
+    int opened[CONVERTER_MAX_INPUTS]; /* descriptors of inputs that were opened again; -1 = none */
+    int *opened_tables;               /* the same for the tables of the call; NULL = none */
+    struct worker_input *inputs;      /* inputs and tables of `worker_call`; NULL = not made yet */
+    struct worker_call worker_call;   /* `call` as a worker gets it */
+    struct running_job *begun;        /* the call, if the loop has begun it (run_from_loop); NULL = it has not */
+    bool is_wanted;                   /* for finish_on_pool: the caller still waits for the result */
+    bool has_ended;                   /* finish_on_pool has run */
+    /* the outcome: */
     void *result;
     struct sl_error *error;
     enum sl_code code;
@@ -134,8 +144,8 @@ struct running {
 
 /* ---- in a thread ---- */
 
-/* Maps the inputs that have no bytes yet. If that fails, SL_BUSY or SL_INTERNAL: it says nothing about the contents of the
- * file. */
+/* Maps the inputs that have no bytes yet. Any failure becomes SL_BUSY or SL_INTERNAL, since other codes, such as SL_MALFORMED, tell of the
+ * file's contents. */
 static enum sl_code map_inputs(struct running *r, struct sl_error *error)
 {
     for (size_t i = 0; i < r->call.input_count; i++) {
@@ -150,8 +160,8 @@ static enum sl_code map_inputs(struct running *r, struct sl_error *error)
     return SL_OK;
 }
 
-/* Unmaps and closes the inputs; a second call does nothing. conversion_run calls it too, because a SIGBUS leaves the
- * pool job before the job has called it. */
+/* Unmaps the inputs and closes those that were opened again; a second call does nothing. conversion_run calls it a second time, because a
+ * SIGBUS (a mapped file was truncated) ends a job of the pool before its own call. */
 static void release_inputs(struct running *r)
 {
     for (size_t i = 0; i < r->call.input_count; i++) {
@@ -167,7 +177,7 @@ static void release_inputs(struct running *r)
     r->inputs = NULL;
 }
 
-/* Maps the inputs and runs the converter. */
+/* Maps the inputs and runs the converter in this thread of the pool, within the limits. */
 static enum sl_code run_in_thread(struct running *r)
 {
     struct conversion *conversion = &r->conversion;
@@ -181,14 +191,15 @@ static enum sl_code run_in_thread(struct running *r)
     r->outcome = (struct worker_outcome){.is_trial = conversion->is_trial,
                                          .end = (enum sl_budget_end)atomic_load(&conversion->budget.end),
                                          .peak = sl_budget_peak(&conversion->budget)};
-    if (r->outcome.end == SL_BUDGET_TIME && atomic_load(&is_aborted))
+    if (r->outcome.end == SL_BUDGET_TIME && atomic_load(&is_aborted)) /* must_stop() ended it because of a shutdown */
         return sl_fail(r->error, SL_CANCELLED, "cancelled");
     return conversion_judge(conversion, code, r->error);
 }
 
 /* ---- in a worker ---- */
-/* Reads each page of the inputs that this process has mapped. If a file has shrunk under its mapping, this raises the SIGBUS that ended
- * the worker, in a thread where it is caught: the cache learns which of its files is damaged. */
+
+/* Reads each page of the inputs that this process has mapped. If a worker has died of a SIGBUS because a file was truncated, this raises
+ * the same signal here, in a job of the pool that catches it and tells the cache which of its files is damaged. */
 static void read_mapped(const struct converter_input *inputs, size_t count)
 {
     enum { PAGE = 4096 };
@@ -203,16 +214,16 @@ static void read_all_mapped(struct running *r)
     read_mapped(r->call.tables, r->call.table_count);
 }
 
-/* Returns the threads that a worker may use: its own, and as many as are idle in the pool. */
+/* Returns how many threads a worker may use: one, and as many more as are idle in this process's pool. */
 static unsigned count_worker_threads(void)
 {
     size_t threads = pool_parallel()->workers, busy = pool_busy();
     return threads > busy ? (unsigned)(threads - busy) + 1 : 1;
 }
 
-/* Makes the input of a worker. Bytes that are too many to be copied into the request go as a descriptor: if they were
- * mapped from a file with a place, that file is opened again as `*opened`. */
-static struct worker_input hand_over(const struct converter_input *input, int *opened)
+/* Makes the input that a worker gets. Bytes that are too many to be copied into the request are sent as a descriptor: that of the input, or
+ * if their file is known (input->place), a new one, stored in `*opened` for release_inputs(). */
+static struct worker_input make_worker_input(const struct converter_input *input, int *opened)
 {
     if (input->place && input->bytes.size > WORKER_MAX_INLINE)
         *opened = file_place_open(input->place);
@@ -220,52 +231,52 @@ static struct worker_input hand_over(const struct converter_input *input, int *o
                                  input->role == INPUT_SCRATCH, input->offset};
 }
 
-/* Makes the inputs of a worker, the tables last. False when out of memory. */
-static bool hand_over_all(struct running *r)
+/* Makes r->inputs, the inputs that a worker gets: those of the call, then its tables. False when out of memory. */
+static bool make_worker_inputs(struct running *r)
 {
     size_t tables = r->call.table_count, first = r->call.input_count;
     r->opened_tables = malloc((tables + 1) * sizeof *r->opened_tables);
     r->inputs = malloc((first + tables + 1) * sizeof *r->inputs);
     if (!r->opened_tables || !r->inputs) {
-        free(r->opened_tables); /* release_inputs would close what is not set */
+        free(r->opened_tables); /* release_inputs() would close its descriptors, which are not set yet */
         r->opened_tables = NULL;
         return false;
     }
     for (size_t i = 0; i < tables; i++)
         r->opened_tables[i] = -1;
     for (size_t i = 0; i < first; i++)
-        r->inputs[i] = hand_over(&r->call.inputs[i], &r->opened[i]);
+        r->inputs[i] = make_worker_input(&r->call.inputs[i], &r->opened[i]);
     for (size_t i = 0; i < tables; i++)
-        r->inputs[first + i] = hand_over(&r->call.tables[i], &r->opened_tables[i]);
+        r->inputs[first + i] = make_worker_input(&r->call.tables[i], &r->opened_tables[i]);
     return true;
 }
 
-/* Makes the call of a worker. False when out of memory. */
-static bool make_call(struct running *r)
+/* Makes r->worker_call, the call as a worker gets it. False when out of memory. */
+static bool make_worker_call(struct running *r)
 {
-    if (!hand_over_all(r))
+    if (!make_worker_inputs(r))
         return false;
-    r->at_worker = (struct worker_call){.inputs = r->inputs,
-                                        .input_count = r->call.input_count + r->call.table_count,
-                                        .options = r->call.options,
-                                        .out = r->call.out,
-                                        .limits = r->limits,
-                                        .about = r->location};
-    r->at_worker.limits.threads = count_worker_threads();
-    r->at_worker.limits.max_wall_ns = wall_time_for(r->limits.max_time_ns);
+    r->worker_call = (struct worker_call){.inputs = r->inputs,
+                                          .input_count = r->call.input_count + r->call.table_count,
+                                          .options = r->call.options,
+                                          .out = r->call.out,
+                                          .limits = r->limits,
+                                          .about = r->location};
+    r->worker_call.limits.threads = count_worker_threads();
+    r->worker_call.limits.max_wall_ns = wall_time_for(r->limits.max_time_ns);
     return true;
 }
 
-/* Runs the converter in a worker process and waits for its answer. SL_INTERNAL can mean that a file shrank under its mapping, which ends
- * the worker; then reads the inputs in this process, too (read_mapped). */
+/* Runs the converter in a worker process and waits for its answer, on a thread of the pool. SL_INTERNAL can mean that a mapped file was
+ * truncated, which kills the worker: then reads the inputs in this process, to find that file (read_mapped). */
 static enum sl_code run_in_worker(struct running *r)
 {
     const struct worker_function *function = isolation_function(r->converter);
     if (!function)
         return sl_fail(r->error, SL_INTERNAL, "the workers do not know the converter %s", r->converter->name);
-    if (!make_call(r))
+    if (!make_worker_call(r))
         return sl_fail(r->error, SL_BUSY, "out of memory");
-    enum sl_code code = worker_run(isolation_pool(), function, &r->at_worker, r->result, &r->outcome, r->error);
+    enum sl_code code = worker_run(isolation_pool(), function, &r->worker_call, r->result, &r->outcome, r->error);
     release_inputs(r);
     if (code == SL_INTERNAL)
         read_all_mapped(r);
@@ -274,12 +285,12 @@ static enum sl_code run_in_worker(struct running *r)
 
 /* ---- in a worker, from the loop ----
  *
- * A short conversion needs no thread of the pool that waits for the worker: the loop sends the request and gets the answer. */
+ * For a short conversion the loop itself sends the request to a worker and gets the answer: no thread of the pool has to wait for it. */
 
-static unsigned short_running; /* such conversions; loop thread */
+static unsigned short_running; /* number of conversions that run in this way; for the loop thread */
 
-/* True if the loop may run the conversion: its input is small, and neither a job nor a conversion waits for a thread of the pool, so that
- * this one overtakes nothing. */
+/* True if the loop may hand the conversion to a worker itself: its input is small, no job waits for a thread of the pool, so that it
+ * overtakes none, and fewer conversions run than the pool has threads. */
 static bool is_short(const struct running *r, const struct conversion_description *about)
 {
     size_t files = 0;
@@ -291,18 +302,20 @@ static bool is_short(const struct running *r, const struct conversion_descriptio
 
 struct beginning {
     struct running *r;
-    struct fiber_wait_list *waiting;
+    struct fiber_wait_list *waiting; /* woken when the worker has answered */
 };
 
-static void begin(void *arg)
+/* Sends the conversion to an idle worker; r->begun stays NULL if there is none. Runs under sigbus_guard_run(), as it reads mapped
+ * inputs. */
+static void begin_on_loop(void *arg)
 {
     struct beginning *b = arg;
     const struct worker_function *function = isolation_function(b->r->converter);
-    if (function && make_call(b->r))
-        b->r->begun = isolation_begin(function, &b->r->at_worker, b->r->result, b->waiting);
+    if (function && make_worker_call(b->r))
+        b->r->begun = isolation_begin(function, &b->r->worker_call, b->r->result, b->waiting);
 }
 
-/* Pool work: ends a call that the loop has begun. */
+/* Waits on a thread of the pool for the end of a conversion that the loop has begun. */
 static void finish_on_pool(void *arg)
 {
     struct running *r = arg;
@@ -310,29 +323,30 @@ static void finish_on_pool(void *arg)
     r->code = worker_finish(r->begun, r->is_wanted, &r->outcome, r->error);
 }
 
-/* Ends a call that the loop could not end. The pool does not begin a heavy job of a cancelled fiber; a quick one (POOL_IO) ends the call
- * then, and kills a worker that is slow. */
-static void finish(struct running *r, bool is_cancelled)
+/* Ends a conversion that the loop has begun but whose answer did not come in time, or was no proper one: by waiting for the worker on the
+ * pool. If the fiber was cancelled, before or while it waits for the pool, the pool does not run POOL_CONVERT jobs for it: then a POOL_IO
+ * job, which it still runs, ends the conversion and kills a slow worker. */
+static void finish_begun(struct running *r, bool is_cancelled)
 {
     r->is_wanted = !is_cancelled;
     enum sl_code code =
         r->is_wanted ? pool_run(POOL_CONVERT | POOL_ELSEWHERE, finish_on_pool, r, r->error) : SL_CANCELLED;
     r->is_wanted = false;
     if (!r->has_ended && pool_run(POOL_IO, finish_on_pool, r, NULL) != SL_OK && !r->has_ended)
-        finish_on_pool(r); /* without memory for a job */
+        finish_on_pool(r); /* the pool refused the job: block the loop, for at most some milliseconds */
     if (code != SL_OK)
         r->code = code;
 }
 
-/* Pool work, for its SIGBUS. */
+/* Runs read_all_mapped() as a job of the pool, where a SIGBUS is caught. */
 static void read_all_on_pool(void *arg)
 {
     read_all_mapped(arg);
 }
 
-/* Runs a short conversion (is_short) in a worker, without a thread of the pool. False if no worker could take it at once; the conversion then
- * has not begun, and the caller runs it on the pool. True otherwise: `*code` tells whether the conversion ran to its end, as the result of
- * pool_run does, and r->code is the result of the conversion itself. */
+/* Runs a short conversion (is_short) in a worker, without a thread of the pool. False if no worker was idle: the conversion has not begun,
+ * and the caller runs it on the pool. Else true; `*code` is SL_OK if the conversion ran to its end, with r->code as its result, and
+ * otherwise why it did not. */
 static bool run_from_loop(struct running *r, enum sl_code *code)
 {
     struct fiber_wait_list waiting = {.first = NULL};
@@ -340,7 +354,7 @@ static bool run_from_loop(struct running *r, enum sl_code *code)
     *code = SL_OK;
     r->begun = NULL;
     r->has_ended = false;
-    if (!sigbus_guard_run(begin, &(struct beginning){r, &waiting}))
+    if (!sigbus_guard_run(begin_on_loop, &(struct beginning){r, &waiting}))
         *code = sl_fail(r->error, SL_INTERNAL,
                         "the input of a conversion was truncated while it was read, or its disk failed");
     if (!r->begun) {
@@ -351,16 +365,16 @@ static bool run_from_loop(struct running *r, enum sl_code *code)
     fiber_set_wait_reason("a worker");
     enum fiber_wait end = fiber_wait_on(&waiting, SHORT_MS);
     if (end != FIBER_WOKEN || !worker_take_answer(r->begun, &r->outcome, &r->code, r->error))
-        finish(r, end == FIBER_CANCELLED);
+        finish_begun(r, end == FIBER_CANCELLED);
     short_running--;
     release_inputs(r);
-    if (r->code == SL_INTERNAL)
+    if (r->code == SL_INTERNAL) /* as in run_in_worker: find an input that was truncated */
         *code = pool_run(POOL_CONVERT, read_all_on_pool, r, r->error);
     r->seconds = (double)(clock_mono_ns() - start) / 1e9;
     return true;
 }
 
-/* Pool work: converts, and measures CPU time and duration. */
+/* Runs the conversion, as a job of the pool, in a worker or in this thread, and measures how long it takes. */
 static void run_on_pool(void *arg)
 {
     struct running *r = arg;
@@ -371,8 +385,9 @@ static void run_on_pool(void *arg)
 
 /* ---- the outcome ---- */
 
-/* Turns the end of the caller's own time into its error. */
-static enum sl_code judge(const struct running *r, const struct conversion_description *about)
+/* Returns the code of the conversion: SL_TIMEOUT instead of SL_UNSUPPORTED if it exceeded a time limit that the caller has set
+ * (time_ns). */
+static enum sl_code code_for_caller(const struct running *r, const struct conversion_description *about)
 {
     bool is_late = r->code == SL_UNSUPPORTED && r->outcome.end == SL_BUDGET_TIME;
     return is_late && about->time_ns ? sl_fail(r->error, SL_TIMEOUT, "the time limit is over") : r->code;
@@ -387,8 +402,8 @@ static void log_limit(const struct running *r, const struct conversion_descripti
                  LOG_U64("bytes", about->size), LOG_ERR(r->error));
 }
 
-/* Adds the conversion to the metrics. */
-static void count(const struct running *r, const struct conversion_description *about, enum sl_code code)
+/* Adds the conversion to the metrics, labelled with the kind of the cache entry and how it ended. */
+static void count_conversion(const struct running *r, const struct conversion_description *about, enum sl_code code)
 {
     const char *kind = about->kind, *result = sl_code_name(code);
     if (code == SL_UNSUPPORTED && r->outcome.end == SL_BUDGET_TIME)
@@ -403,10 +418,11 @@ static void count(const struct running *r, const struct conversion_description *
     metric_observe(METRIC_CONVERSION_PEAK, (double)r->outcome.peak, kind, NULL, NULL);
 }
 
-/* Runs the conversion on the pool, within its limits. */
-static enum sl_code run(const struct conversion_description *about, struct running *r)
+/* Runs the conversion within its limits, in a worker or on the pool, and logs and counts it. */
+static enum sl_code run_in_limits(const struct conversion_description *about, struct running *r)
 {
-    uint64_t heavy_size = about->is_background ? 0 : about->size; /* no request waits for those: they need no slot */
+    /* no request waits for background work: it needs no slot */
+    uint64_t heavy_size = about->is_background ? 0 : about->size;
     enum pool_job job = about->is_background ? POOL_CONVERT | POOL_BACKGROUND : POOL_CONVERT;
     if (!wait_for_heavy_slot(heavy_size))
         return sl_fail(r->error, SL_CANCELLED, "cancelled");
@@ -418,13 +434,13 @@ static enum sl_code run(const struct conversion_description *about, struct runni
         code = pool_run(job | (isolation_pool() ? POOL_ELSEWHERE : 0), run_on_pool, r, r->error);
     release_heavy_slot(heavy_size);
     metric_add(METRIC_FILES_READ, 1, r->converter->name, isolation_pool() ? "worker" : "thread", NULL);
-    if (code == SL_OK) {
-        code = r->code = judge(r, about);
+    if (code == SL_OK) { /* it ran to its end */
+        code = r->code = code_for_caller(r, about);
         log_limit(r, about);
     }
     /* a trial only inspects a file: it makes no cache entry that could be counted */
     if (about->kind && code != SL_CANCELLED && !(code == SL_OK && r->outcome.is_trial))
-        count(r, about, code);
+        count_conversion(r, about, code);
     return code;
 }
 
@@ -466,7 +482,7 @@ enum sl_code conversion_run(const struct conversion_description *about, const st
         r.opened[i] = -1; /* inputs are opened when they are first needed */
     if (!fiber_self())    /* a command or test: no loop, no workers */
         return run_here(&r);
-    enum sl_code code = run(&measured, &r);
+    enum sl_code code = run_in_limits(&measured, &r);
     release_inputs(&r);
     return code;
 }

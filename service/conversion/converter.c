@@ -1,3 +1,4 @@
+/* Helpers of converters (access to inputs, output, checks of results) and of their callers (adding inputs). */
 #include "conversion/converter.h"
 
 #include <string.h>
@@ -54,7 +55,7 @@ enum sl_code converter_run_here(const struct converter *converter, const struct 
 
 /* ---- checks of results ----
  *
- * A bool or enum with another value than it can have must not be read as such. */
+ * A worker that was taken over can return a bool of value 7. To read it as a bool would be undefined, so these functions read bytes. */
 
 bool converter_bool_is_valid(const bool *value)
 {
@@ -84,17 +85,18 @@ bool converter_error_is_valid(const struct sl_error *error)
 
 /* ---- calls ---- */
 
+/* Appends an input. One that does not fit is only counted: conversion_run() refuses the call. */
 static void add_input(struct converter_call *call, struct converter_input input)
 {
     if (call->input_count < CONVERTER_MAX_INPUTS)
         call->inputs[call->input_count] = input;
-    call->input_count++; /* conversion_run refuses a call with too many inputs */
+    call->input_count++;
 }
 
 void converter_add_mapped(struct converter_call *call, enum input_role role, struct sl_bytes bytes,
                           const struct file_place *place)
 {
-    if (!bytes.data)
+    if (!bytes.data) /* NULL would mean that conversion_run() has to map a descriptor */
         bytes.data = (const uint8_t *)"";
     add_input(call, (struct converter_input){bytes, -1, role, place});
 }
@@ -117,7 +119,7 @@ void converter_add_file(struct converter_call *call, enum input_role role, int f
 void converter_add_part(struct converter_call *call, enum input_role role, struct sl_bytes bytes, int fd,
                         uint64_t offset)
 {
-    if (!bytes.data)
+    if (!bytes.data) /* NULL would mean that conversion_run() has to map `fd` */
         bytes.data = (const uint8_t *)"";
     add_input(call, (struct converter_input){bytes, fd, role, NULL, offset});
 }

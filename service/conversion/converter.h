@@ -1,4 +1,4 @@
-/* Converters: pure functions from files to a file and a result, e.g. from a debug file to a symcache.
+/* Converters: pure functions that make a file and a small result from input files, e.g. a symcache from a debug file.
  *
  * A converter depends on its inputs and options only; it writes `out` and fills its result. It reads no clock and no configuration,
  * opens no file, writes no log or metric and uses no fiber, so it can run in any thread or process. Its result contains whatever the
@@ -27,26 +27,28 @@ enum input_role {
     INPUT_SOURCE_MAP,
     INPUT_DATA_URL, /* contains a source map */
     INPUT_CODE_ID,  /* code id of the wanted object, as text */
-    INPUT_NAME,     /* name of INPUT_FILE, of a section or member in it, or path of a source file, as text */
-    INPUT_TEXTS,    /* texts to be searched for: size (uint32_t) and bytes of each */
-    INPUT_LENGTHS,  /* array of uint64_t: lengths of the pieces of INPUT_FILE */
-    INPUT_STACKS,   /* threads, modules and memory of a dump (minidump/pack.h) */
-    INPUT_WALKS,    /* walks of its stacks and the tables for them (walks.h) */
-    INPUT_CODE,     /* program or library that a core file was written of: has the code that the core lacks */
-    INPUT_TABLE,    /* lookup table; those of converter_call.tables have this role */
-    INPUT_SCRATCH,  /* not an input: empty file, open for writing, for data that does not fit in memory */
+    INPUT_NAME, /* as text, by the converter: name of INPUT_FILE, of a section or member in it, or path of a source file */
+    INPUT_TEXTS,   /* texts to be searched for: size (uint32_t) and bytes of each */
+    INPUT_LENGTHS, /* array of uint64_t: INPUT_FILE is several files one after the other, of these lengths */
+    INPUT_STACKS,  /* threads, modules and memory of a dump (minidump/pack.h) */
+    INPUT_WALKS,   /* stack walks of the dump in INPUT_STACKS, and the tables for them (walks.h) */
+    INPUT_CODE,    /* program or library that a core file was written of: has the code that the core lacks */
+    INPUT_TABLE,   /* lookup table; those of converter_call.tables have this role */
+    INPUT_SCRATCH, /* not an input: empty file, open for writing, for data that does not fit in memory */
 };
 
 struct converter_input {
     struct sl_bytes bytes; /* data NULL = conversion_run maps `fd` */
     int fd;                /* open file whose content is exactly `bytes`, or has them at `offset`; -1 = none */
     enum input_role role;  /* at most one input of each role in a call */
-    const struct file_place
-        *place;      /* file that `bytes` are mapped from, which a worker gets; NULL = it gets a copy of them */
-    uint64_t offset; /* of `bytes` in `fd`; where it is not 0, the converter sees no `fd` */
+    /* the file that all of `bytes` are mapped from: a worker is given a descriptor of it; NULL = a worker gets `fd`, or a copy of
+     * `bytes` */
+    const struct file_place *place;
+    uint64_t offset; /* of `bytes` in `fd`; if it is not 0, a converter in a worker sees no `fd` */
 };
 
-/* Plain data: its only pointers are those to the bytes of inputs and options. */
+/* The arguments of a converter. They refer to nothing but the bytes of inputs and options, so that a worker process can get copies of
+ * them. */
 struct converter_call {
     struct converter_input inputs[CONVERTER_MAX_INPUTS];
     size_t input_count;
@@ -62,8 +64,9 @@ struct converter {
     /* `result` is zeroed before the call and valid on errors, too. Runs on a pool thread or in another process. */
     enum sl_code (*convert)(struct conversion *conversion, const struct converter_call *call, void *result,
                             struct sl_error *error);
-    /* Checks a result that came from a worker, which a hostile file may have taken over. Required if there is a result: every bool,
-     * enum, text and count is read as bytes and refused if it is none; whether sizes and offsets fit a file is up to the caller. */
+    /* False if a result is invalid: it came from a worker, which a hostile file may have taken over. Required if there is a result. Checks,
+     * without reading it as such, that each bool, enum, text and count has a valid value; callers check that sizes and offsets fit a
+     * file. */
     bool (*check_result)(const void *result);
 };
 
@@ -72,7 +75,7 @@ struct reader_limits {
     uint64_t max_section_size, max_unwind_chain;
 };
 
-/* ---- for check_result ---- */
+/* ---- for converter.check_result: true if a member of a result is a valid value of its type ---- */
 bool converter_bool_is_valid(const bool *value);
 bool converter_arch_is_valid(const enum sl_arch *arch);
 bool converter_text_is_valid(const char *text, size_t size); /* UTF-8 that ends within its array of `size` bytes */
@@ -86,7 +89,7 @@ static inline const void *converter_options(const struct converter_call *call)
     return call->options.data;
 }
 
-/* Return the input of that role, or its bytes. Without such an input: NULL, or data NULL. */
+/* Return the input of that role, or its bytes. NULL, or bytes with data NULL, if the call has no such input. */
 const struct converter_input *converter_input(const struct converter_call *call, enum input_role role);
 struct sl_bytes converter_input_bytes(const struct converter_call *call, enum input_role role);
 
@@ -96,26 +99,27 @@ static inline struct sl_object_limits make_object_limits(const struct reader_lim
         .max_section_size = limits->max_section_size, .max_unwind_chain = limits->max_unwind_chain, .budget = budget};
 }
 
-/* Opens an object with the conversion's budget, also a companion. */
+/* Opens an object file, charging its memory and work to the conversion's budget. */
 enum sl_code conversion_open(struct conversion *conversion, struct sl_bytes file, const struct reader_limits *limits,
                              struct sl_object **object, struct sl_error *error);
 
-/* Writes `made` to the call's `out`; charges its capacity to the budget meanwhile. Returns the error of a failed `made`, too. */
+/* Writes `made` to the call's `out`, and charges its capacity to the budget meanwhile. If memory or the budget ran out while `made` was
+ * filled (made->failed), returns that error. */
 enum sl_code conversion_write(struct conversion *conversion, const struct converter_call *call,
                               const struct sl_buf *made, struct sl_error *error);
 
 /* ---- for callers ---- */
 
-/* Runs a converter in the calling thread, with the work budget of its inputs' sizes and no other limit: for threads without fibers, as
- * of commands and tests. Inputs must have bytes. `result` as in conversion_run. */
+/* Runs a converter in the calling thread: for commands and tests, which have no fibers. Only its work is limited, in proportion to the
+ * sizes of its inputs. Inputs must have bytes. `result` as in conversion_run. */
 enum sl_code converter_run_here(const struct converter *converter, const struct converter_call *call, void *result,
                                 struct sl_error *error);
 
 /* Views a struct as the options of a call; it must outlive the call. */
 #define CONVERTER_OPTIONS(value) ((struct sl_bytes){(const uint8_t *)&(value), sizeof(value)})
 
-/* Add an input: bytes in memory (data NULL = empty input), bytes that are mapped from a file, bytes that an open file has at an offset
- * and that are mapped, or an open file, which conversion_run maps. The caller keeps all of them alive. */
+/* Add an input: _bytes and _text from memory (data NULL = empty input), _mapped from the file `place`, _part mapped from an open file at an
+ * offset, _file an open file that conversion_run maps. The caller keeps memory, mapping and descriptor until the call ends. */
 void converter_add_bytes(struct converter_call *call, enum input_role role, struct sl_bytes bytes);
 void converter_add_text(struct converter_call *call, enum input_role role, struct sl_str text);
 void converter_add_mapped(struct converter_call *call, enum input_role role, struct sl_bytes bytes,

@@ -1,12 +1,12 @@
-/* Reads core files. */
+/* Converters of ELF core files: to a packed minidump, and to the analysis of the crashing instruction. */
 #include "conversion/crashes.h"
 #include "elfcore/elfcore.h"
 #include "object/archive.h"
 
 /* ---- members that only answers for cores have ---- */
 
-/* Writes the member `process` of the answer: an object with what the core says of its process. The command line can contain secrets, so it
- * needs an option. */
+/* Writes the value of the answer's member `process`: id, name and command line of the process. A command line can contain secrets, so it
+ * needs the option core.command_line. */
 static void write_process(struct sl_json_writer *w, const struct sl_elfcore *core, const struct core_options *options)
 {
     sl_json_begin_object(w);
@@ -19,7 +19,8 @@ static void write_process(struct sl_json_writer *w, const struct sl_elfcore *cor
     sl_json_end_object(w);
 }
 
-/* Writes what packagers noted in each module. */
+/* Writes the value of the answer's member `packages`: for each module with a package note (.note.package, JSON by the distribution), that
+ * note. */
 static void write_packages(struct sl_json_writer *w, const struct sl_elfcore *core, const struct core_options *options)
 {
     (void)options;
@@ -35,7 +36,7 @@ static void write_packages(struct sl_json_writer *w, const struct sl_elfcore *co
     sl_json_end_array(w);
 }
 
-/* Makes the members of the answer. False when out of memory. */
+/* Sets crash->members, the members of the answer that only cores have, as JSON. False when out of memory. */
 static bool make_members(const struct sl_elfcore *core, const struct core_options *options, struct sl_crash *crash,
                          struct sl_arena *arena)
 {
@@ -64,15 +65,15 @@ static bool make_members(const struct sl_elfcore *core, const struct core_option
 
 /* ---- the converter ---- */
 
-/* Makes a packed minidump of an ELF core: the form in which the stack walk reads both. The result says where in
- * the file the code of the vDSO lies (size 0 if the core has none). */
+/* Implements converter_core: writes a packed minidump (minidump/pack.h), the form in which stack walks read cores and minidumps. The result
+ * says where in the file the image of the vDSO lies (size 0 if the core has none). */
 static enum sl_code read_core(struct conversion *conversion, const struct converter_call *call, void *result,
                               struct sl_error *error)
 {
     struct core_result *found = result;
     struct sl_bytes file = converter_input_bytes(call, INPUT_FILE);
-    const struct sl_minidump_client client = {.count =
-                                                  0}; /* a core has no sections of Breakpad's or Crashpad's clients */
+    /* stacks that a client such as Crashpad has walked and stored: a core has none */
+    const struct sl_minidump_client client = {.count = 0};
     struct sl_arena arena = {.budget = &conversion->budget};
     struct sl_buf out = {.budget = &conversion->budget};
     struct sl_elfcore core;
@@ -90,7 +91,8 @@ static enum sl_code read_core(struct conversion *conversion, const struct conver
     return code;
 }
 
-/* Any numbers are valid; the caller checks that the library lies in the file. */
+/* True if the result, which came from a worker, has no invalid value (converter.check_result). Any numbers are valid: the caller checks
+ * that the vDSO lies in the file. */
 static bool check_result(const void *result)
 {
     return converter_bool_is_valid(&((const struct core_result *)result)->has_exception);
@@ -101,7 +103,7 @@ const struct converter converter_core = {"core", sizeof(struct core_options), si
 
 /* ---- analysis of the crash ---- */
 
-/* True if the file has the ids of the module. Searches find files by their place, which may be wrong. */
+/* True if the file has the debug id and code id of the module. A source may have stored a wrong file under the module's name. */
 static bool has_ids(const struct converter_call *call, const struct sl_object *file)
 {
     const struct core_analysis_options *options = converter_options(call);
@@ -111,8 +113,8 @@ static bool has_ids(const struct converter_call *call, const struct sl_object *f
     return sl_object_matches(sl_object_info(file), &wanted);
 }
 
-/* Lets the core's memory continue in the file of the module. A file that is no object, or another one, is ignored: the analysis then does
- * without the instruction. */
+/* Adds the code in the file of the module (INPUT_CODE) to the memory of the core, which usually lacks it. No file, one that is no object
+ * file, or one with other ids is no error: SL_OK, and the analysis does without the instruction. */
 static enum sl_code add_code(struct conversion *conversion, const struct converter_call *call, struct sl_arena *arena,
                              struct sl_elfcore *core, struct sl_object **file, struct core_analysis_result *result,
                              struct sl_error *error)
@@ -128,7 +130,8 @@ static enum sl_code add_code(struct conversion *conversion, const struct convert
     return sl_elfcore_add_file(core, options->module, *file, arena) ? SL_OK : sl_budget_fail(arena->budget, error);
 }
 
-/* Packs the analysis alone: all else of the core is in the output of converter_core. */
+/* Writes a packed struct sl_crash with nothing but the analysis of the crash in `extras`: the output of converter_core has the rest of the
+ * core. */
 static enum sl_code write_analysis(struct conversion *conversion, const struct converter_call *call,
                                    struct sl_elfcore *core, struct sl_arena *arena, struct sl_error *error)
 {
@@ -136,7 +139,7 @@ static enum sl_code write_analysis(struct conversion *conversion, const struct c
     struct sl_packer packer = {.out = &out};
     struct sl_crash_extra extra;
     struct sl_crash only = {.extras = &extra};
-    core->dump.crash.extras = &extra;
+    core->dump.crash.extras = &extra; /* room for the one that crash_add_analysis() adds */
     core->dump.crash.extra_count = 0;
     bool good = crash_add_analysis(&core->dump, arena);
     only.extra_count = core->dump.crash.extra_count;
@@ -148,7 +151,7 @@ static enum sl_code write_analysis(struct conversion *conversion, const struct c
     return code;
 }
 
-/* Makes the analysis of the crash of an ELF core. The core is read again, since converters keep nothing between calls. */
+/* Implements converter_core_analysis. Reads the core again, after converter_core, since converters keep nothing between calls. */
 static enum sl_code analyse_core(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)
 {
@@ -165,6 +168,7 @@ static enum sl_code analyse_core(struct conversion *conversion, const struct con
     return code;
 }
 
+/* True if the result, which came from a worker, has no invalid value (converter.check_result). */
 static bool check_analysis_result(const void *result)
 {
     return converter_bool_is_valid(&((const struct core_analysis_result *)result)->has_used_code);

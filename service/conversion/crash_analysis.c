@@ -1,9 +1,9 @@
-/* Crash analysis as JSON; member names are those of rust-minidump's schema. */
+/* Writes the crash analysis as JSON, with the member names of rust-minidump's schema. */
 #include "conversion/crash_analysis.h"
 
 struct crash_analysis_writing {
     struct sl_json_writer *w;
-    unsigned digits;
+    unsigned digits; /* least number of hex digits of an address */
 };
 
 static void put_address(const struct crash_analysis_writing *p, const char *key, uint64_t address)
@@ -45,7 +45,7 @@ static const char *direction_name(unsigned direction)
     return names[direction & 3];
 }
 
-/* Writes the memory accesses of the crashing instruction; null if it could not be decoded. Their unknown sizes are null. */
+/* Writes the memory accesses of the crashing instruction; null if they could not be determined. An unknown size of an access is null. */
 static void put_accesses(const struct crash_analysis_writing *p, const struct sl_minidump_analysis *analysis)
 {
     sl_json_put_key(p->w, "memory_accesses");
@@ -85,8 +85,8 @@ static void put_next(const struct crash_analysis_writing *p, const struct sl_min
     sl_json_end_object(p->w);
 }
 
-/* Writes an address that one flipped bit would explain. Members are those of rust-minidump's JSON; flags that are false are left out
- * (put_flag). */
+/* Writes an address that the program may have meant, if a hardware error has changed one bit of it to the crash address. `nearby_registers`
+ * counts registers with addresses close to it. */
 static void put_flip(const struct crash_analysis_writing *p, const struct sl_minidump_flip *flip)
 {
     sl_json_begin_object(p->w);
@@ -103,7 +103,8 @@ static void put_flip(const struct crash_analysis_writing *p, const struct sl_min
     sl_json_end_object(p->w);
 }
 
-/* Writes all such addresses; null if there are none, as rust-minidump does. */
+/* Writes all addresses that differ from the crash address in one bit and may have been meant; null if there are none, as in
+ * rust-minidump. */
 static void put_flips(const struct crash_analysis_writing *p, const struct sl_minidump_analysis *analysis)
 {
     sl_json_put_key(p->w, "possible_bit_flips");
@@ -117,7 +118,7 @@ static void put_flips(const struct crash_analysis_writing *p, const struct sl_mi
     sl_json_end_array(p->w);
 }
 
-/* Writes which facts contradict the reported exception; null if the dump has no exception to check. */
+/* Writes the names of the facts that contradict the reported exception; null if the dump has no exception to check. */
 static void put_inconsistencies(const struct crash_analysis_writing *p, const struct sl_minidump_analysis *analysis)
 {
     static const struct {

@@ -1,8 +1,9 @@
-/* Details of minidumps, and the analysis of the crash that cores have too, for `minidump.details` of the configuration. */
+/* Makes the additional members of answers that `minidump.details` turns on, as JSON: data that only minidumps have, and the analysis of the
+ * crash, which cores have too. */
 #include "conversion/crashes.h"
 #include "conversion/crash_analysis.h"
 
-/* Writes the annotations of the program and of its modules; members that are not set are left out. */
+/* Writes the annotations that the program and its modules have stored for crash reports; empty members are left out. */
 static void write_annotations(struct sl_json_writer *w, const struct sl_minidump *dump)
 {
     sl_json_begin_array(w);
@@ -31,6 +32,7 @@ static void write_unloaded(struct sl_json_writer *w, const struct sl_minidump *d
     sl_json_end_array(w);
 }
 
+/* Writes the messages of the section __crash_info of macOS programs. */
 static void write_crash_info(struct sl_json_writer *w, const struct sl_minidump *dump)
 {
     sl_json_begin_array(w);
@@ -49,12 +51,13 @@ static void write_create_time(struct sl_json_writer *w, const struct sl_minidump
     sl_json_put_u64(w, dump->create_time);
 }
 
+/* Writes the number of threads of a 32-bit program on 64-bit Windows whose 32-bit stacks the dump lacks. */
 static void write_wow64_missing(struct sl_json_writer *w, const struct sl_minidump *dump)
 {
     sl_json_put_u64(w, dump->wow64_missing);
 }
 
-/* Returns the crash analysis as JSON in the arena; empty if it found nothing; data NULL when out of memory. */
+/* Analyses the crash and returns the result as JSON in the arena; an empty text if it found nothing; data NULL when out of memory. */
 static struct sl_str analysis_json(const struct sl_minidump *dump, struct sl_arena *arena)
 {
     struct sl_minidump_analysis analysis;
@@ -72,14 +75,13 @@ static struct sl_str analysis_json(const struct sl_minidump *dump, struct sl_are
     return sl_buf_move_to_arena(&text, arena);
 }
 
-/* analysis.data is NULL if memory is used up, analysis.size 0 if there was nothing to say. */
 bool crash_add_analysis(struct sl_minidump *dump, struct sl_arena *arena)
 {
     struct sl_crash *crash = &dump->crash;
     struct sl_str analysis = dump->has_exception ? analysis_json(dump, arena) : SL_STR("");
-    if (analysis.size)
+    if (analysis.size) /* 0: it found nothing */
         crash->extras[crash->extra_count++] = (struct sl_crash_extra){SL_STR("crash_analysis"), analysis};
-    return analysis.data != NULL;
+    return analysis.data != NULL; /* NULL: out of memory */
 }
 
 bool crash_details(struct sl_minidump *dump, struct sl_arena *arena)
@@ -97,7 +99,7 @@ bool crash_details(struct sl_minidump *dump, struct sl_arena *arena)
         {dump->is_wow64, "wow64_missing_stacks", write_wow64_missing},
     };
     struct sl_crash *crash = &dump->crash;
-    /*  One extra for each row at most, and one for the analysis. */
+    /* at most one for each row, and one for the analysis of the crash */
     crash->extras = SL_ARENA_ARRAY(arena, struct sl_crash_extra, sizeof rows / sizeof *rows + 1);
     if (!crash->extras)
         return false;

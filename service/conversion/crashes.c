@@ -1,10 +1,10 @@
-/* Reads crash files. */
+/* Converters of Apple crash reports and minidumps. */
 #include "conversion/crashes.h"
 
 #include <errno.h>
 #include <unistd.h>
 
-/* Makes a packed struct sl_crash (crash/pack.h) of a crash report of Apple. */
+/* Implements converter_apple_report: writes the report as a packed struct sl_crash (crash/pack.h). It has no `result`. */
 static enum sl_code read_apple(struct conversion *conversion, const struct converter_call *call, void *result,
                                struct sl_error *error)
 {
@@ -29,7 +29,8 @@ const struct converter converter_apple_report = {"apple_report", sizeof(struct s
 
 /* ---- minidumps ---- */
 
-/* Does as Symbolicator, which does not know RISC-V contexts: the CPU is unknown, and threads have no registers and frames. */
+/* For `compat`: treats a RISC-V dump as Symbolicator does, which does not know this CPU: threads get no registers and no frames. Sets
+ * result->is_foreign for such dumps. */
 static void drop_foreign_cpu(struct sl_minidump *dump, struct minidump_result *result)
 {
     result->is_foreign = dump->family == SL_CPU_RISCV || dump->family == SL_CPU_RISCV64;
@@ -43,22 +44,21 @@ static void drop_foreign_cpu(struct sl_minidump *dump, struct minidump_result *r
     }
 }
 
-/* Adds what must be known before the stacks are walked. As Symbolicator (`compat`) overlapping modules are dropped,
- * and the 32-bit stacks of WOW64 processes are read only with `details`. Damaged stacks of Breakpad's or Crashpad's
- * clients are left out. False when out of memory. */
-static bool complete(struct sl_minidump *dump, struct sl_minidump_client *client,
-                     const struct minidump_options *options, struct sl_arena *arena)
+/* Completes the dump before its stacks are walked: 32-bit stacks of WOW64 processes, stacks that the client (Breakpad, Crashpad) has
+ * stored, and details. With `compat`, as in Symbolicator, overlapping modules are dropped, and 32-bit stacks need `details`. False when out
+ * of memory. */
+static bool complete_dump(struct sl_minidump *dump, struct sl_minidump_client *client,
+                          const struct minidump_options *options, struct sl_arena *arena)
 {
     bool has_more = !options->compat || options->details;
     struct sl_error ignored;
     return (!options->compat || sl_minidump_drop_overlaps(dump, arena)) &&
            (!has_more || sl_minidump_enter_wow64(dump, arena)) &&
-           sl_minidump_client_stacks(dump, arena, client, &ignored) != SL_BUSY &&
+           sl_minidump_client_stacks(dump, arena, client, &ignored) != SL_BUSY && /* damaged ones are left out */
            (!options->details || crash_details(dump, arena));
 }
 
-/* Makes packed contents (minidump/pack.h) of a minidump. With `compat`, threads of a CPU that the service it stands for does not support are
- * left out. */
+/* Implements converter_minidump: writes the packed contents (minidump/pack.h) of a minidump or microdump. */
 static enum sl_code read_minidump(struct conversion *conversion, const struct converter_call *call, void *result,
                                   struct sl_error *error)
 {
@@ -71,7 +71,7 @@ static enum sl_code read_minidump(struct conversion *conversion, const struct co
     if (code == SL_OK) {
         if (options->compat)
             drop_foreign_cpu(&dump, result);
-        bool good = complete(&dump, &client, options, &arena) && sl_minidump_pack(&dump, &client, &arena, &out);
+        bool good = complete_dump(&dump, &client, options, &arena) && sl_minidump_pack(&dump, &client, &arena, &out);
         code = good ? conversion_write(conversion, call, &out, error) : sl_budget_fail(&conversion->budget, error);
     }
     sl_buf_free(&out);
@@ -79,6 +79,7 @@ static enum sl_code read_minidump(struct conversion *conversion, const struct co
     return code;
 }
 
+/* True if the result, which came from a worker, has no invalid value (converter.check_result). */
 static bool check_result(const void *result)
 {
     return converter_bool_is_valid(&((const struct minidump_result *)result)->is_foreign);

@@ -1,5 +1,4 @@
-/* Disassembles a function of a program, with the names of the functions it jumps to. A program without readable symbols is
- * disassembled without names. */
+/* Disassembles a function of a program, with the names of the functions that it calls or jumps to, if the program has symbols. */
 #include "conversion/disassembly.h"
 
 #include <stdlib.h>
@@ -17,16 +16,16 @@ struct disassembling {
     struct sl_arena arena;
     struct sl_symbol *symbols; /* sorted by address */
     size_t symbol_count;
-    struct sl_mapping_symbol *mapping_symbols;
+    struct sl_mapping_symbol *mapping_symbols; /* ARM: where code of another instruction set, or data, begins */
     size_t mapping_symbol_count;
-    struct sl_buf out;
+    struct sl_buf out; /* the lines, as disassembly.h describes them */
 };
 
 /* ---- names ---- */
 
 SL_ORDER_BY(symbol_by_address, struct sl_symbol, address)
 
-/* Returns the symbol that contains the address, or NULL. */
+/* Returns the symbol that contains the address, or NULL. A symbol without a size extends to the next one. */
 static const struct sl_symbol *symbol_at(const struct disassembling *d, uint64_t address)
 {
     size_t before = SL_COUNT_UP_TO(d->symbols, d->symbol_count, address, address);
@@ -34,7 +33,7 @@ static const struct sl_symbol *symbol_at(const struct disassembling *d, uint64_t
     return symbol && (!symbol->size || address - symbol->address < symbol->size) ? symbol : NULL;
 }
 
-/* Appends the name of the target of a jump or call, "name+0x10"; nothing if it is not known. */
+/* Appends the name of the target of a jump or call, "name+0x10"; nothing if it is unknown (sl_disasm_reader). */
 static void name_target(void *arg, uint64_t address, struct sl_buf *out)
 {
     const struct disassembling *d = arg;
@@ -49,7 +48,8 @@ static void name_target(void *arg, uint64_t address, struct sl_buf *out)
 
 /* ---- lines ---- */
 
-/* Appends a line of the disassembly to the output. False ends the disassembly: no memory, or the work budget is used up. */
+/* Appends a line of the disassembly to d->out (sl_disasm_reader). False, which ends the disassembly, when memory or the budget of the
+ * conversion is used up. */
 static bool put_line(void *arg, uint64_t offset, struct sl_str text)
 {
     struct disassembling *d = arg;
@@ -77,10 +77,11 @@ bool disassembly_read(struct sl_bytes lines, bool (*line)(void *arg, uint64_t of
 
 /* ---- the function ---- */
 
-/* Returns the number of bytes to disassemble: as requested, or to the end of the function if that is further. */
+/* Returns the number of bytes to disassemble from `start` on: to the end of the requested range; with to_function_end, at least to the end
+ * of the function. */
 static uint64_t size_wanted(const struct disassembling *d, uint64_t start)
 {
-    uint64_t size = d->options->size + (d->options->address - start);
+    uint64_t size = d->options->size + (d->options->address - start); /* `start` may be before the requested address */
     const struct sl_symbol *symbol = d->options->to_function_end ? symbol_at(d, start) : NULL;
     if (symbol && symbol->size && symbol->address + symbol->size - start > size)
         size = symbol->address + symbol->size - start;
@@ -100,7 +101,8 @@ static enum sl_code disassemble(struct disassembling *d, struct sl_bytes bytes, 
     return sl_disasm(&code, &reader, &d->result->size, error);
 }
 
-/* Disassembles from the requested address on, aligned to an instruction. */
+/* Disassembles from the requested address on, rounded down to the alignment of instructions. If the program has no code for it, sets
+ * result->problem and returns SL_OK. */
 static enum sl_code read_function(struct disassembling *d, struct sl_error *error)
 {
     struct disassembly_result *result = d->result;
@@ -123,16 +125,16 @@ static enum sl_code read_function(struct disassembling *d, struct sl_error *erro
         return SL_OK;
     }
     if (sl_object_symbols(d->object, &d->arena, &d->symbols, &d->symbol_count, &ignored) != SL_OK)
-        d->symbol_count = 0;
+        d->symbol_count = 0; /* without symbols there are only no names */
     if (d->symbol_count)
         qsort(d->symbols, d->symbol_count, sizeof *d->symbols, symbol_by_address);
     return disassemble(d, bytes, error);
 }
 
-/* Makes the disassembly of the function at an address of a program. An address that has none (unsupported CPU, no code there) is no failure
- * of the file: SL_OK, with result->problem. */
-static enum sl_code convert(struct conversion *conversion, const struct converter_call *call, void *result,
-                            struct sl_error *error)
+/* Implements converter_disassembly. An address that cannot be disassembled (unsupported CPU, no code there) is no error of the file: SL_OK,
+ * with result->problem. */
+static enum sl_code disassemble_file(struct conversion *conversion, const struct converter_call *call, void *result,
+                                     struct sl_error *error)
 {
     struct disassembling d = {.options = converter_options(call),
                               .result = result,
@@ -151,8 +153,8 @@ static enum sl_code convert(struct conversion *conversion, const struct converte
     return code;
 }
 
-/* Checks the result of a worker, which is distrusted. `problem` is copied as an integer first: a load of an enum with a value outside of it
- * would be undefined. */
+/* True if the result, which came from a worker, has no invalid value (converter.check_result). Copies `problem` as an integer first: to
+ * load an enum that has none of its values would be undefined. */
 static bool check_result(const void *result)
 {
     const struct disassembly_result *found = result;
@@ -163,4 +165,4 @@ static bool check_result(const void *result)
 }
 
 const struct converter converter_disassembly = {"disassembly", sizeof(struct disassembly_options),
-                                                sizeof(struct disassembly_result), convert, check_result};
+                                                sizeof(struct disassembly_result), disassemble_file, check_result};

@@ -1,6 +1,6 @@
-/* Converter of a program to the disassembly of a function.
+/* Converter that disassembles a function of a program.
  *
- * `out` gets the lines: offset from the first instruction (uint64_t), size of the text (uint32_t), text. All little-endian. */
+ * `out` gets for each line: offset from the first instruction (uint64_t), size of the text (uint32_t), text. All little-endian. */
 #pragma once
 
 #include "conversion/conversion.h"
@@ -10,8 +10,8 @@ enum { DISASSEMBLY_MAX_CODE = 1 << 20 }; /* bytes of code; larger than any funct
 extern const struct converter converter_disassembly; /* INPUT_FILE: the program */
 struct disassembly_options {
     struct reader_limits limits;
-    uint64_t address, size; /* what to disassemble, from the beginning of the instruction on */
-    bool to_function_end;   /* at least to there */
+    uint64_t address, size; /* the range to disassemble; begins earlier if `address` is inside of an instruction */
+    bool to_function_end;   /* disassemble at least to the end of the function */
 };
 enum disassembly_problem {
     DISASSEMBLY_OK,
@@ -25,5 +25,6 @@ struct disassembly_result {
     uint64_t start, size; /* address of the first instruction; bytes that were decoded */
 };
 
-/* Reads the lines of a disassembly, which are distrusted: calls `line` for each, until it returns false. False: they are damaged. */
+/* Reads the output of converter_disassembly: calls `line` for each line, until it returns false. False if the bytes are damaged, which the
+ * caller must expect, since a worker wrote them. */
 bool disassembly_read(struct sl_bytes lines, bool (*line)(void *arg, uint64_t offset, struct sl_str text), void *arg);

@@ -1,10 +1,11 @@
-/* Files that are uploaded alone, as they are or as gzip files. */
+/* Converter that checks files that are uploaded alone (not in an archive), as they are or as gzip files. */
 #include "conversion/archives.h"
 
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <zlib.h>
 
+/* INFLATE_PIECE: bytes that are handled at once. MAX_HEAD: the most bytes of the contents' beginning that are written to the output. */
 enum { INFLATE_PIECE = 256 << 10, MAX_HEAD = 64 << 10 };
 
 /* Returns the size of the gzip header (RFC 1952, section 2.3); 0 if it is not gzip. */
@@ -33,11 +34,12 @@ struct gzip_checking {
     const struct gzip_check_options *options;
     struct gzip_check_result *result;
     EVP_MD_CTX *md5;
-    struct sl_buf head;
-    bool no_memory;
+    struct sl_buf head; /* the beginning of the contents */
+    bool no_memory;     /* zlib could not get its memory */
 };
 
-/* Counts and hashes decompressed bytes; keeps their beginning. False if there are more than allowed, or the time is up. */
+/* Counts and hashes bytes of the contents; keeps the beginning of the contents. False if they exceed max_size, the conversion has used up
+ * its time, or hashing failed. */
 static bool add_contents(struct gzip_checking *c, const uint8_t *data, size_t size)
 {
     size_t most = c->options->head_size < MAX_HEAD ? c->options->head_size : MAX_HEAD, free_bytes = most - c->head.size;
@@ -47,7 +49,8 @@ static bool add_contents(struct gzip_checking *c, const uint8_t *data, size_t si
            EVP_DigestUpdate(c->md5, data, size) == 1;
 }
 
-/* Counts and hashes a file that is not compressed, in pieces, so that the time limit is checked after each. */
+/* Counts and hashes a file that is not compressed, piece by piece, so that add_contents() checks the time limit after each. False if it
+ * fails. */
 static bool read_plain(struct gzip_checking *c, struct sl_bytes file)
 {
     for (size_t at = 0; at < file.size; at += INFLATE_PIECE) {
@@ -58,7 +61,8 @@ static bool read_plain(struct gzip_checking *c, struct sl_bytes file)
     return true;
 }
 
-/* Decompresses the only member of a gzip file; checks CRC, size and that nothing follows. */
+/* Decompresses the only member of a gzip file; `stream` is the file after its header. False if it is damaged, something follows it, or
+ * add_contents() fails. */
 static bool inflate_only(struct gzip_checking *c, struct sl_bytes stream)
 {
     z_stream z = {0};
@@ -78,7 +82,7 @@ static bool inflate_only(struct gzip_checking *c, struct sl_bytes stream)
         if (!add_contents(c, piece, INFLATE_PIECE - z.avail_out))
             status = Z_DATA_ERROR;
     }
-    if (piece)
+    if (piece) /* else inflateInit2() was not called */
         inflateEnd(&z);
     free(piece);
     c->no_memory = status == Z_MEM_ERROR;
@@ -88,6 +92,7 @@ static bool inflate_only(struct gzip_checking *c, struct sl_bytes stream)
            sl_read_u32(&r) == (uint32_t)c->result->size;
 }
 
+/* Reads the contents of the file, plain or gzip; false if they are not as they must be, or a limit is exceeded. */
 static bool read_contents(struct gzip_checking *c, struct sl_bytes file)
 {
     if (c->options->is_plain)
@@ -96,10 +101,10 @@ static bool read_contents(struct gzip_checking *c, struct sl_bytes file)
     return header && inflate_only(c, (struct sl_bytes){file.data + header, file.size - header});
 }
 
-/* Checks that a file is a gzip file with one member (with `is_plain`: any file) and returns size and MD5 of its contents;
- * writes the first `head_size` bytes of the contents to the output if the call has one. */
-static enum sl_code check(struct conversion *conversion, const struct converter_call *call, void *result,
-                          struct sl_error *error)
+/* Implements converter_gzip_check: checks that a file is a gzip file with one member (with `is_plain`: any file). The result is size and
+ * MD5 of its contents; their first `head_size` bytes are the output, if the call has one. */
+static enum sl_code check_gzip(struct conversion *conversion, const struct converter_call *call, void *result,
+                               struct sl_error *error)
 {
     struct gzip_checking c = {.conversion = conversion,
                               .options = converter_options(call),
@@ -121,7 +126,8 @@ static enum sl_code check(struct conversion *conversion, const struct converter_
     return code;
 }
 
-/* Any numbers are valid; the caller compares them with what the client has announced. */
+/* Accepts every result of a worker (converter.check_result): it has only numbers, which the caller compares with what the client has
+ * announced. */
 static bool check_result(const void *result)
 {
     (void)result;
@@ -129,4 +135,4 @@ static bool check_result(const void *result)
 }
 
 const struct converter converter_gzip_check = {"gzip_check", sizeof(struct gzip_check_options),
-                                               sizeof(struct gzip_check_result), check, check_result};
+                                               sizeof(struct gzip_check_result), check_gzip, check_result};

@@ -1,3 +1,4 @@
+/* The worker processes in which this process runs its conversions, or the reason why it has none. */
 #include "conversion/isolation.h"
 
 #include <stdio.h>
@@ -10,9 +11,10 @@
 
 enum {
     MAX_FUNCTIONS = 64,
-    /* Started at once; further ones when they are needed. An idle worker has about 0.5 MB of its own. */
+    /* Workers that are started before they are needed. An idle worker has about 0.5 MB of its own. */
     MAX_WARM = 4,
-    /* What a hostile file may have left in a worker ends with it, and so does a fragmented heap. A new worker costs a millisecond. */
+    /* After so many jobs, or with so many bytes in its heap, a worker is replaced: what a hostile file may have left in it ends with it,
+     * and so does a fragmented heap. A new worker costs a millisecond. */
     MAX_JOBS = 256,
     MAX_HEAP = 16 << 20,
     MAX_READY = 32, /* answers of workers that are handled in one turn of the loop */
@@ -23,13 +25,14 @@ _Static_assert((int)CONVERTER_MAX_OPTIONS <= (int)WORKER_MAX_OPTIONS, "a worker 
 _Static_assert((int)CONVERTER_MAX_RESULT <= (int)WORKER_MAX_RESULT, "a worker can give all results");
 
 static struct {
-    struct worker_function functions[MAX_FUNCTIONS];
+    struct worker_function functions[MAX_FUNCTIONS]; /* the converters, as workers call them */
     size_t count;
-    struct worker_launcher *launcher, *next; /* `next`: for the next child */
-    struct worker_pool *pool;
-    const char *reason;
+    struct worker_launcher *launcher; /* forks the workers; NULL = none, or it was given to `pool` */
+    struct worker_launcher *next;     /* for the process that will be forked next */
+    struct worker_pool *pool;         /* NULL: conversions run in threads */
+    const char *reason;               /* why there is no pool although processes are configured; NULL = no reason */
     char reason_text[sizeof((struct sl_error *)0)->message];
-    uint32_t measures;
+    uint32_t measures;               /* what confines the workers (worker_measures_text) */
     uint64_t max_memory, max_mapped; /* settings of the workers */
     uv_poll_t ready;                 /* waits for worker_pool_ready_fd */
     bool is_waiting;                 /* `ready` is open */
@@ -37,7 +40,8 @@ static struct {
 
 /* ---- in the worker ---- */
 
-/* Runs a converter in a worker: sorts the inputs of the job into tables and other inputs, as the caller had them. */
+/* Runs a converter in a worker (worker_function.run). A job has one list of inputs: splits it into the tables and the other inputs of the
+ * call, as the caller of conversion_run() had them. */
 static enum sl_code run_converter(struct worker_job *job, void *result, struct sl_error *error)
 {
     const struct converter *converter = job->function->context;
@@ -56,13 +60,14 @@ static enum sl_code run_converter(struct worker_job *job, void *result, struct s
     return converter->convert(&job->conversion, &call, result, error);
 }
 
+/* True if the result that a worker has returned is valid (worker_function.check). A result without a check of its converter is not. */
 static bool check_result(const struct worker_function *function, const void *result)
 {
     const struct converter *converter = function->context;
     return converter->check_result ? converter->check_result(result) : !converter->result_size;
 }
 
-/* Makes the row of the launcher's function table for a converter. */
+/* Makes the function by which workers run this converter. */
 static struct worker_function make_function(const struct converter *converter)
 {
     return (struct worker_function){.name = converter->name,
@@ -75,7 +80,7 @@ static struct worker_function make_function(const struct converter *converter)
 
 /* ---- start and end ---- */
 
-/* Records why there are no workers: conversions run in threads then. */
+/* Makes conversions run in threads, and stores why there are no workers. */
 static void use_threads(const struct sl_error *error)
 {
     snprintf(isolation.reason_text, sizeof isolation.reason_text, "%s", error->message);
@@ -95,8 +100,9 @@ bool isolation_prepare(const struct converter *const *converters, size_t count, 
     return isolation.launcher;
 }
 
-/* Returns the most bytes that the inputs of one job may have: an object with its companions (each is a download), a set
- * of symbfile parts, or what a client may send. 0 = no limit; a configured size near UINT64_MAX stands for no limit. */
+/* Returns the most bytes that the inputs of one job may have: the largest of four downloads (an object file with its companions), an upload
+ * of symbfiles, and what a client may send. 0 = no limit, if one of these configured sizes is near UINT64_MAX, which stands for "no
+ * limit". */
 static uint64_t most_input(const struct config *config)
 {
     const uint64_t sizes[] = {config->symbfile.max_set_bytes, config->crash_file_body_max_bytes,
@@ -108,8 +114,8 @@ static uint64_t most_input(const struct config *config)
     return most;
 }
 
-/* Makes the settings of the worker pool. There are as many workers as threads of the pool that can wait for one: more
- * would never run. */
+/* Makes the settings of the worker pool. There are at most as many workers as the thread pool has threads, as each thread waits for one
+ * worker. */
 static struct worker_settings make_settings(const struct config *config)
 {
     unsigned threads = pool_parallel()->workers;
@@ -122,7 +128,7 @@ static struct worker_settings make_settings(const struct config *config)
                                     .max_threads = threads};
 }
 
-/* Wakes the fibers whose calls have an answer. */
+/* Called by the loop when workers have answered calls of isolation_begin(): wakes the fibers that wait for these answers. */
 static void on_ready(uv_poll_t *poll, int status, int events)
 {
     (void)poll, (void)status, (void)events;
@@ -132,14 +138,15 @@ static void on_ready(uv_poll_t *poll, int status, int events)
         fiber_wake_one(waiting[i]);
 }
 
-/* Lets the loop wait for answers of workers. If it cannot, all calls are left to threads. */
+/* Lets the loop wait for answers of workers. If it cannot, isolation_begin() refuses all calls, and threads of the pool wait for workers
+ * instead. */
 static void wait_for_answers(void)
 {
     int fd = worker_pool_ready_fd(isolation.pool);
     isolation.is_waiting = fd >= 0 && uv_poll_init(loop_get(), &isolation.ready, fd) == 0;
     if (!isolation.is_waiting)
         return;
-    uv_unref((uv_handle_t *)&isolation.ready);
+    uv_unref((uv_handle_t *)&isolation.ready); /* alone, it does not keep the loop running */
     uv_poll_start(&isolation.ready, UV_READABLE, on_ready);
 }
 
@@ -149,8 +156,8 @@ struct running_job *isolation_begin(const struct worker_function *function, cons
     return isolation.is_waiting ? worker_begin(isolation.pool, function, call, result, waiting) : NULL;
 }
 
-/* Starts the pool of workers and waits for the first one, to learn what confines it. Falls back to threads if that fails, and stores the
- * reason. */
+/* Opens the pool of workers and waits for the first one, to learn what confines it (isolation.measures). If that fails, conversions run in
+ * threads, and the reason is stored. */
 static void open_pool(const struct config *config)
 {
     struct worker_settings settings = make_settings(config);
@@ -234,8 +241,8 @@ pid_t isolation_launcher_pid(void)
     return isolation.launcher ? worker_launcher_pid(isolation.launcher) : -1;
 }
 
-/* Leaves each of the two processes with one launcher: the child keeps the new one, the parent its own. The other is
- * only forgotten here, because it serves the other process. */
+/* Leaves each of the two processes with one launcher: the child with the new one, the parent with the one that it had.
+ * worker_launcher_forget() frees only this process's handle of the other launcher, which serves the other process. */
 void isolation_take_launcher(bool is_child)
 {
     if (is_child && isolation.launcher) {

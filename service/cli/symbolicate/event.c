@@ -323,8 +323,8 @@ static void put_artifacts(const struct sentry_project *project, struct sl_json_w
     sl_buf_free(&url);
 }
 
-/* Writes the request. SL_NOT_FOUND if no frame of the event can be symbolicated, or a native event has no images; SL_BUSY: out of memory.
- * */
+/* Writes the request. SL_NOT_FOUND if no frame of the event can be symbolicated, or a native event has no images; SL_BUSY: out of
+ * memory. */
 static enum sl_code put_request(struct sentry_event_reading *e, struct sl_buf *body, struct sl_error *error)
 {
     struct sl_json_writer w = sl_json_writer(body);

@@ -314,8 +314,8 @@ static void put_frames(struct answer_printer *p, const struct answer_thread *thr
         table_put(&p->table, p->style->colour, out);
 }
 
-/* Appends a thread with its title "Thread <id> <name>". The stack of an exception, which has a name but no id, is titled by its name alone.
- * */
+/* Appends a thread with its title "Thread <id> <name>". The stack of an exception, which has a name but no id, is titled by its name
+ * alone. */
 static void put_thread(struct answer_printer *p, const struct answer_thread *thread, struct sl_buf *out)
 {
     bool is_thread = thread->id.set || !thread->name.size;
