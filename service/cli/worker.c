@@ -38,7 +38,7 @@ static int worker_main(const struct command *command, int argc, char **argv)
         return 1;
     }
     execvp(argv[2], argv + 2);
-    fprintf(stderr, "error: %s: %s\n", argv[2], strerror(errno));
+    fprintf(stderr, "error: cannot run %s: %s\n", argv[2], strerror(errno));
     return 127;
 }
 

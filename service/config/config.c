@@ -119,6 +119,7 @@ static void drop_follow_ups(struct value_problems *problems, size_t unresolved)
     problems->count = kept;
 }
 
+/* Compares the positions of two problems in the file, as for qsort(3). */
 static int by_position(const void *a, const void *b)
 {
     const struct value_problem *x = a, *y = b;

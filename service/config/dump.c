@@ -136,6 +136,7 @@ static void pairs_value(struct config_dump *d, const struct config_key *key)
     sl_buf_u8(d->out, '}');
 }
 
+/* Writes a text, or null if there is none. */
 static void string_value(struct config_dump *d, const char *text)
 {
     if (text)

@@ -26,7 +26,7 @@ static bool may_set(struct config *config, const char *path)
 /* Reports that an environment variable has an invalid value for the key `path`. */
 static void bad_value(struct value_problems *problems, const char *name, const char *path)
 {
-    value_problem(problems, NULL, false, path, "ignoring environment variable %s: invalid value", name);
+    value_problem(problems, NULL, false, path, "the environment variable %s has an invalid value", name);
 }
 
 /* Sets Mozilla's symbol stores to the URLs in `list`, the value of an environment variable of Eliot: URLs with commas between them. */

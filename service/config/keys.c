@@ -577,7 +577,7 @@ enum key_class key_classify(struct sl_str pattern, const struct config_key **row
             *row = &config_keys[i];
             return config_keys[i].type == KEY_HIDDEN ? KEY_SECRET : KEY_ROW;
         }
-        class = KEY_GROUP;
+        class = KEY_GROUP; /* a key below it has a row; go on, since a later row can be its own */
     }
     for (size_t i = 0; i < GROUPS && pattern.size; i++)
         if (is_below(groups[i].path, pattern))

@@ -128,7 +128,7 @@ static void read_count(struct config_reading *r)
         complain(r, or_none(r->key, "is not an integer", "is not an integer or null", "is not an integer or off"));
 }
 
-/* Stores a size: a number of bytes, or a text with a unit. */
+/* Stores a size: a number of bytes, or a text with a unit. Reports another value. */
 static void read_size(struct config_reading *r)
 {
     uint64_t bytes;
@@ -155,6 +155,7 @@ static void read_duration(struct config_reading *r)
                             "is not a duration (examples: 30s, 5m, 1h 30m, 7days, off)"));
 }
 
+/* Stores true or false, or reports another value. */
 static void read_bool(struct config_reading *r)
 {
     if (r->value->type == VALUE_BOOL)

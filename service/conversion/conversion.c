@@ -273,7 +273,8 @@ static enum sl_code run_in_worker(struct running *r)
 {
     const struct worker_function *function = isolation_function(r->converter);
     if (!function)
-        return sl_fail(r->error, SL_INTERNAL, "the workers do not know the converter %s", r->converter->name);
+        return sl_fail(r->error, SL_INTERNAL, "the worker processes were started without the converter %s",
+                       r->converter->name);
     if (!make_worker_call(r))
         return sl_fail(r->error, SL_BUSY, "out of memory");
     enum sl_code code = worker_run(isolation_pool(), function, &r->worker_call, r->result, &r->outcome, r->error);
@@ -475,7 +476,8 @@ enum sl_code conversion_run(const struct conversion_description *about, const st
         memset(result, 0, converter->result_size);
     if (call->input_count > CONVERTER_MAX_INPUTS || call->table_count > CONVERTER_MAX_TABLES ||
         call->options.size != converter->options_size)
-        return sl_fail(error, SL_INTERNAL, "the converter %s cannot be called so", converter->name);
+        return sl_fail(error, SL_INTERNAL, "the converter %s was called with too many inputs or wrong options",
+                       converter->name);
     if (!measured.size)
         measured.size = size_of_inputs(call);
     for (size_t i = 0; i < call->input_count; i++)

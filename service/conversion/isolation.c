@@ -233,7 +233,7 @@ void isolation_split_launcher(void)
         return;
     isolation.next = worker_launcher_split(isolation.launcher, &error);
     if (!isolation.next)
-        log_error("conversion", "cannot start the launcher of workers of a process", LOG_ERR(&error));
+        log_error("conversion", "cannot start a launcher of workers for another serving process", LOG_ERR(&error));
 }
 
 pid_t isolation_launcher_pid(void)
@@ -248,7 +248,7 @@ void isolation_take_launcher(bool is_child)
     if (is_child && isolation.launcher) {
         worker_launcher_forget(isolation.launcher);
         isolation.launcher = isolation.next;
-        isolation.reason = isolation.next ? NULL : "their launcher could not be started";
+        isolation.reason = isolation.next ? NULL : "the launcher of worker processes could not be started";
     } else if (isolation.next) {
         worker_launcher_forget(isolation.next);
     }

@@ -7,10 +7,11 @@
 #include "minidump/analysis.h"
 #include "minidump/facts.h"
 
-/* A stack word that points into a function; the file may be empty. */
+/* A word in stack memory that points into a module, and the function and source line there. */
 struct stack_name {
-    uint64_t value, line, line_start;
-    struct sl_str function, file;
+    uint64_t value;               /* the word: an address */
+    uint64_t line, line_start;    /* the line and its first address; 0: unknown */
+    struct sl_str function, file; /* empty: unknown */
 };
 
 /* Data of a minidump or core that some formats print and the service's answer lacks, such as registers of callers and stack memory. */
@@ -21,7 +22,8 @@ struct walked_dump {
     struct sl_minidump_analysis analysis; /* only with wants_facts */
     bool is_core;                         /* an ELF core file instead of a minidump */
     bool wants_facts, was_searched;       /* was_searched: at least one symbol source was searched */
-    uint64_t **resume; /* [thread][original_index]: where the frame goes on; [thread] is NULL if it was not walked */
+    uint64_t *
+        *resume; /* [thread][original_index]: return address, or of frame 0 the program counter; NULL: not walked */
     uint64_t **instruction;          /* [thread][original_index]: the current instruction; of callers, their call */
     struct sl_registers **registers; /* [thread][original_index]; [thread] is NULL if the walk kept no registers */
     size_t *counts;                  /* [thread]: number of walked frames; inlined calls are none */
@@ -65,21 +67,22 @@ enum sl_cpu_family thread_family(const struct walked_dump *walked, size_t thread
 const struct sl_registers *frame_registers(const struct walked_dump *walked, size_t thread,
                                            const struct answer_frame *frame);
 
-/* Returns the address where the frame goes on: in callers the return address, in the innermost frame the program counter. A frame that the
- * client walked ("prewalked") has only the address of the answer. */
+/* Returns the return address by which the frame is entered again; of the innermost frame, its program counter. A frame of a stack that the
+ * writer of the dump has walked ("prewalked") has only the address of the answer. */
 uint64_t frame_resume(const struct walked_dump *walked, size_t thread, const struct answer_frame *frame);
 /* Returns the address of the instruction that the frame executes: in callers the call, else the program counter. */
 uint64_t frame_instruction(const struct walked_dump *walked, size_t thread, const struct answer_frame *frame);
 
 /* True if the thread wrote the dump: Breakpad's output leaves it out and does not number it. */
 bool dump_thread_is_writer(const struct walked_dump *walked, size_t thread);
-/* Returns the thread's number in Breakpad's output: the number of listed threads before it. */
+/* Returns the thread's number in Breakpad's output: its index, not counting threads before it that wrote the dump. */
 size_t dump_thread_number(const struct walked_dump *walked, size_t thread);
 
 /* Returns Breakpad's name of the processor, such as "amd64". */
 const char *dump_cpu_name(const struct sl_minidump *dump);
+/* Returns Breakpad's name of the operating system, such as "Windows NT". */
 const char *dump_os_name(const struct sl_minidump *dump);
-/* Returns the crash reason without the address. */
+/* Returns the crash reason of the answer without the address, " / 0x..", at its end. */
 struct sl_str dump_reason(const struct symbolicated_answer *answer);
 /* Sets the uptime of the process, from its start to the crash, in seconds; false when it is unknown. */
 bool dump_uptime(const struct sl_minidump *dump, uint64_t *seconds);

@@ -61,9 +61,10 @@ struct answer_printer {
     struct sl_buf buf; /* text of the current cell */
 };
 
+/* Begins to print an answer in a format with the columns of style->view. */
 struct answer_printer printing_make(const struct symbolicated_answer *answer, const struct answer_style *style);
-bool printing_end(struct answer_printer *p,
-                  const struct sl_buf *out); /* frees it; false when anything ran out of memory */
+/* Frees the printer. False if memory ran out for its tables or for `out`. */
+bool printing_end(struct answer_printer *p, const struct sl_buf *out);
 
 /* Returns a copy of the text in the table's memory, safe for terminals, as a cell's text. */
 struct sl_str printing_text(struct answer_printer *p, struct sl_str text);

@@ -146,8 +146,8 @@ static bool body_without_sources(struct request_run *run)
     return good && !run->bare.failed;
 }
 
-/* Finds the kind of request by its members; removes its `sources` unless --use-request-sources is given. JavaScript requests have `source`
- * instead, which request_options() ignores. Returns an exit status. */
+/* Finds the kind of request by its members; removes its `sources` unless --use-request-sources is given. The `source` of a JavaScript
+ * request needs no removal: local files replace it unless own_sources is set (local_request.look_up). Returns an exit status. */
 static int choose_kind(struct request_run *run, const struct body_facts *facts)
 {
     bool maps = facts->has_maps || (facts->has_source && !facts->has_mappings);

@@ -75,16 +75,15 @@ void log_input_end(struct log_input *input);
 
 /* What symbolicate_trace() does with the lines. */
 struct trace_options {
-    const char *regex;              /* an expression for the lines (trace.c); NULL: the JVM's stack traces */
-    bool verbose;                   /* methods with return and argument types */
-    bool all_classes;               /* restore class names anywhere in the text */
+    const char *regex; /* --regex: what a line with a frame looks like (trace_pattern.c); NULL: as the JVM writes it */
+    bool verbose;      /* methods with return and argument types */
+    bool all_classes;  /* restore class names anywhere in the text */
     struct missing_report *missing; /* gets the frames whose class is in no mapping, except classes of the platform */
 };
 extern const struct missing_words missing_mappings;
 
-/* For `retrace`: restores the original frames and exceptions of a JVM stack trace, or of a log that contains some, from `path` (`-` is
- * standard input), by the `mappings`; copies all other lines to standard output. Streams input of any size without holding complete lines
- * back. Returns the status. */
+/* For `retrace`: copies the log `path` (`-` is standard input) to standard output, and replaces obfuscated names in JVM stack traces by the
+ * original ones, with the mapping files `mappings`. Streams input of any size: complete lines appear at once. Returns the exit status. */
 int symbolicate_trace(const char *path, const char *const *mappings, size_t mapping_count,
                       const struct trace_options *options);
 
@@ -129,16 +128,16 @@ int symbolicate_core(const struct options *o, const struct sentry_project *proje
 
 /* ---- names.c ---- */
 
-/* Symbolicates an Apple report. A sampling report is written back with names, unless the options ask for another format. Returns the
- * status. */
+/* Symbolicates an Apple report: a crash report, or a report of `sample` or spindump, which is written back with names unless the options
+ * ask for another format than text. Returns the exit status. */
 int symbolicate_report(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes);
-/* Writes a profile back with names. Returns the status. */
+/* Writes a profile of the Firefox Profiler back with the names of its functions. Returns the exit status. */
 int symbolicate_profile(const struct options *o, const struct sentry_project *project, struct sl_str text);
 
 /* ---- request.c ---- */
 
-/* Symbolicates a Sentry event, a request body, a Mozilla request (INPUT_EVENT, INPUT_REQUEST, INPUT_MOZILLA) or a request made from
- * addresses, as the options say. Adds files of this machine to `local`. Returns the status. */
+/* Symbolicates a Sentry event, a request body or a request of Mozilla's API (`kind`: INPUT_EVENT, INPUT_REQUEST, INPUT_MOZILLA), and prints
+ * the answer. With --local-debug-info, adds the files that its modules name to `local`. Returns the exit status. */
 int symbolicate_request(const struct options *o, const struct sentry_project *project, struct local_files *local,
                         struct sl_str text, enum input_kind kind);
 
@@ -200,10 +199,10 @@ bool symbolicate_as_symbolicli(void);
 /* True if the arguments are addresses: because of --module, --maps, --pid or --type. */
 bool symbolicate_takes_addresses(const struct options *o);
 
-/* The arguments after the input: symbol paths. */
+/* Returns the arguments after the input, which are symbol paths, and sets `*count` to their number. */
 const char *const *symbolicate_symbol_paths(const struct options *o, size_t *count);
 
-/* Checks that these paths and those of --symbols exist: 0, or 2 after a report. */
+/* Checks that the symbol paths among the arguments and those of --symbols exist. Returns 0, or 2 after a report. */
 int symbolicate_check_symbol_paths(const struct options *o);
 
 /* Files of this machine that a crash or a profile names; allocated in the arena. */

@@ -147,7 +147,7 @@ static int ask_server(struct text_run *t)
     int status = remote_symbolicate(t->o, "/symbolicate-text", (struct sl_str){NULL, 0}, &part, 1, &json);
     struct sl_json j = sl_json(sl_buf_view(&json), &arena, false);
     if (!status && !t->part.wants_json && !sl_json_read_object(&j, fields, &text))
-        status = report_error(1, "the service returned no text", NULL);
+        status = report_error(1, option_value(t->o, "server", ""), "its answer to /symbolicate-text has no `text`");
     else if (!status && !t->part.wants_json)
         sl_buf_str(&t->answer, text);
     else if (!status)
@@ -228,12 +228,13 @@ static int put_part(struct text_run *t, struct sl_str lines, bool is_last)
 {
     struct sl_str text = lines;
     int status = 0;
-    if (sl_text_is_nearly_full(&t->reader) &&
-        !t->reader.in_module_line) { /* the text lists the modules of many programs: only the latest matter */
+    /* the text lists the modules of many programs, more than a reader can store: forget all, since only the latest matter */
+    if (sl_text_is_nearly_full(&t->reader) && !t->reader.in_module_line) {
         sl_map_free(&t->known_names);
         sl_text_end(&t->reader);
         sl_text_begin(&t->reader);
     }
+    /* after a list of modules every part is read, as it can go on with the list */
     if (t->trace || t->reader.in_module_line || t->reader.module_count || has_frames(t, lines)) {
         t->part.text = lines;
         t->part.is_part = !is_last;
