@@ -176,7 +176,8 @@ static void check_processes(const struct config *config, const struct value *roo
             if (sl_str_starts(address, SL_STR("unix:")) || sl_str_equal(address, SL_STR("systemd")) ||
                 sl_str_ends(address, SL_STR(":0")))
                 value_problem(problems, config_find(root, lists[l].key), false, lists[l].key,
-                              "with several processes (http.processes) the service can only listen on IP addresses");
+                              "with several processes (http.processes) the service can only listen on IP addresses "
+                              "with a port, not on port 0, unix: or systemd");
         }
 }
 

@@ -8,8 +8,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* Bytes. OVERLAP: the longest forbidden text that is found if it begins in one decompressed piece and ends in the next. WRITE_PIECE: of a
- * write. DROP_PIECE: how much of the archive is read before its pages are dropped from memory. */
+/* Bytes. OVERLAP: the longest forbidden text that is found if it begins in one decompressed piece and ends in the next. WRITE_PIECE: bytes
+ * per write. DROP_PIECE: how much of the archive is read before its pages are dropped from memory. */
 enum { OVERLAP = 256, WRITE_PIECE = 256 << 10, DROP_PIECE = 2 << 20 };
 
 /* Returns the part of INPUT_FILE that is the archive; data NULL if the window lies outside of the file. */
@@ -160,7 +160,7 @@ static void scan_drop(struct member_scan *scan, uint64_t to)
 {
     const struct sl_mapping mapping = {.bytes = scan->file->bytes, .mapped = scan->file->bytes.size};
     size_t offset = (size_t)(scan->packed.data - mapping.bytes.data);
-    if (scan->file->fd >= 0) /* anonymous memory would lose its contents */
+    if (scan->file->fd >= 0) /* a copy in memory, without a file, would lose its contents */
         sl_mapping_drop(&mapping, offset + scan->dropped, to - scan->dropped);
     scan->dropped = to;
 }
@@ -213,8 +213,8 @@ struct member_checking {
     size_t tail_size;       /* number of bytes before the current piece */
 };
 
-/* Searches the bytes for each forbidden text; sets result->text and result->is_forbidden to the first that occurs. A text of the list that
- * does not end in it is passed over. */
+/* Searches the bytes for each forbidden text; sets result->text and result->is_forbidden to the first that occurs. A text whose size
+ * exceeds the rest of the list, which is then damaged, is passed over. */
 static bool has_text(struct member_checking *c, const void *data, size_t size)
 {
     struct sl_reader r = sl_reader(c->texts, false);

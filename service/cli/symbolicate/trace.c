@@ -216,6 +216,7 @@ static int trace_with_mappings(const struct sl_jvm_mappers *mappers, const struc
 {
     struct trace_run t = {.pattern = NULL};
     char problem[TRACE_PROBLEM];
+    struct sl_error error;
     struct unknown_classes *unknown = calloc(1, sizeof *unknown);
     int status = unknown && sl_jvm_trace_begin(&t.trace, mappers) ? 0 : report_no_memory();
     if (unknown)
@@ -227,13 +228,15 @@ static int trace_with_mappings(const struct sl_jvm_mappers *mappers, const struc
     t.trace.unknown_arg = unknown;
     if (!status && options->regex &&
         !(t.pattern =
-              trace_pattern_new(options->regex, mappers, signatures, options->verbose, &t.trace.allowance, problem)))
-        status = report_error(2, options->regex, problem);
+              trace_pattern_new(options->regex, mappers, signatures, options->verbose, &t.trace.allowance, problem))) {
+        sl_fail(&error, SL_MALFORMED, "cannot use --regex '%.200s'", options->regex);
+        status = report_error(2, error.message, problem);
+    }
     if (!status)
         status = retrace_log(&t, path);
     trace_pattern_free(t.pattern);
     missing_count(options->missing, unknown ? unknown->count : 0, 0);
-    /* the total: all frames but those of Java and Android, which are unknown but not counted as missing */
+    /* the total: all frames but those of Java and Android, which are in unknown_count but not counted as missing */
     missing_count(options->missing, 0, t.trace.frame_count - (t.trace.unknown_count - options->missing->missing));
     warn_of_refused(t.trace.allowance.refused, path);
     sl_jvm_trace_end(&t.trace);
@@ -332,7 +335,7 @@ void text_trace_close(struct text_trace *t, const char *path)
         return;
     struct missing_report *missing = t->unknown.missing;
     missing_count(missing, t->unknown.count, 0);
-    /* the total: all frames but those of Java and Android, which are unknown but not counted as missing */
+    /* the total: all frames but those of Java and Android, which are in unknown_count but not counted as missing */
     missing_count(missing, 0, t->trace.frame_count - (t->trace.unknown_count - missing->missing));
     warn_of_refused(t->trace.allowance.refused, path);
     sl_jvm_trace_end(&t->trace);

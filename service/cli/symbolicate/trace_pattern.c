@@ -131,7 +131,7 @@ static bool pattern_compile(struct trace_pattern *p, const char *regex, char pro
         p->code = pcre2_compile((PCRE2_SPTR)text.data, text.size, PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C,
                                 &number, &where, NULL);
     else
-        snprintf(problem, TRACE_PROBLEM, "it has more than %d names", MAX_PLACES);
+        snprintf(problem, TRACE_PROBLEM, "it has more than %d letters such as %%c", MAX_PLACES);
     if (number && !p->code) /* also after success `number` is not 0 */
         pcre2_get_error_message(number, (PCRE2_UCHAR *)problem, TRACE_PROBLEM);
     sl_buf_free(&text);
