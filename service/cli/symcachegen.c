@@ -73,7 +73,7 @@ static int symcachegen_run(const struct options *o, const char *pdb, const char 
     if (code == SL_OK && !input.object)
         code = sl_fail(&error, SL_MALFORMED, "not a PDB");
     if (code == SL_OK)
-        code = input_convert(&input, 0, &error);
+        code = input_convert(&input, 0, &error); /* 0: use all cores */
     progress_end(&progress);
     if (code == SL_OK)
         status =

@@ -279,7 +279,7 @@ static void print_ids(const struct wasm_splitting *s, const char *out, size_t si
         output_write(sl_buf_view(&id));
     }
     if (option_given(s->o, "verbose"))
-        print_note("note: SDKs for JavaScript send " SL_STR_FMT "\n", SL_STR_ARG(sl_buf_view(&raw)));
+        print_note("note: JavaScript SDKs send this id: " SL_STR_FMT "\n", SL_STR_ARG(sl_buf_view(&raw)));
     sl_buf_free(&id);
     sl_buf_free(&raw);
 }
@@ -302,7 +302,7 @@ static int split_module(struct wasm_splitting *s, const char *input)
         fputs("WARNING: debug information is discarded; pass --debug-out to keep it\n", stderr);
     if (debug)
         status = split_write(debug, &companion, NULL);
-    if (status == 0 && (out || !same || module.failed)) {
+    if (status == 0 && (out || !same || module.failed)) { /* split_write() reports a failed buffer */
         status = split_write(out ? out : input, &module, out ? NULL : input);
         if (status && debug)
             unlink(debug); /* it belongs to a module that was not written */

@@ -120,7 +120,7 @@ enum { CLUSTER_OFF, CLUSTER_REDIS }; /* cluster.results */
 
 struct config_shared { /* the cache that several nodes share; NULL paths and URLs: that back end is not used */
     const char *filesystem_path;
-    struct bucket_config bucket; /* configured if bucket_is_configured() */
+    struct bucket_config bucket; /* used if bucket_is_configured() */
     const char *redis_url, *redis_namespace;
     const char *redis_ca_path, *redis_certificate_path, *redis_key_path; /* NULL = none */
     struct sl_secret redis_password;

@@ -55,7 +55,7 @@ static void give_type(struct value *value, const struct config_key *row, enum ke
     if (plain)
         scalar_resolve(value);
     if (row && row->type == KEY_DURATION && value->type != VALUE_NULL)
-        value->type = VALUE_STRING; /* a number without a unit is a duration only if it is 0 */
+        value->type = VALUE_STRING; /* numbers too: duration_parse() accepts "0", but no other number without a unit */
 }
 
 /* Replaces a value that is exactly ${NAME} by that environment variable. True if it was such a reference, even if the variable is not set,
@@ -84,8 +84,8 @@ static bool resolve_text(struct resolver *r, struct value *value)
     }
     const struct config_key *row;
     struct sl_str pattern = path_pattern(&r->path);
-    pattern.size -=
-        sl_str_ends(pattern, SL_STR("[]")) ? 2 : 0; /* an element of a list has the type and origin of the list's key */
+    /* an element of a list has the type and origin of the list's key */
+    pattern.size -= sl_str_ends(pattern, SL_STR("[]")) ? 2 : 0;
     enum key_class class = key_classify(pattern, &row);
     value->string = (struct sl_str){copy, size};
     give_type(value, row, class);
@@ -164,12 +164,13 @@ static void resolve_file(struct resolver *r, struct value *map, size_t index, st
     const char *shown = path_shown(&r->path);
     for (size_t i = 0; i < map->count; i++) {
         if (sl_str_equal(map->keys[i], secret)) {
-            value_problem(r->problems, value, false, shown, "only one of " SL_STR_FMT " and " SL_STR_FMT "_file",
+            value_problem(r->problems, value, false, shown, "set only one of " SL_STR_FMT " and " SL_STR_FMT "_file",
                           SL_STR_ARG(secret), SL_STR_ARG(secret));
             return;
         }
     }
-    map->keys[index] = secret; /* even if the file cannot be read, as the secret is not missing */
+    map->keys[index] =
+        secret; /* even if the file cannot be read, so that the key `x` is not reported as missing, too */
     if (!path_known)
         return;
     if (value->type != VALUE_STRING) {
@@ -193,8 +194,8 @@ static void resolve_file(struct resolver *r, struct value *map, size_t index, st
  * which config_dump() writes, is no secret. */
 static void note_written(struct resolver *r, const struct value *value)
 {
-    bool secret = value->type != VALUE_NULL && !sl_str_equal(value->string, SL_STR("[redacted]"));
-    if (!r->written && secret && value->string.size) {
+    bool is_secret = value->type != VALUE_NULL && !sl_str_equal(value->string, SL_STR("[redacted]"));
+    if (!r->written && is_secret && value->string.size) {
         const char *shown = path_shown(&r->path);
         r->written = sl_arena_strndup(r->problems->arena, shown, strlen(shown));
     }

@@ -143,7 +143,7 @@ static void read_size(struct config_reading *r)
                             "is not a size (examples: 512, 64KiB, 1GiB, off)"));
 }
 
-/* Stores a duration, a text with units. A number alone is an error, as its unit would be unclear. */
+/* Stores a duration, a text with units: "90s". Reports any other value; also a number, whose unit would be unclear. */
 static void read_duration(struct config_reading *r)
 {
     uint64_t ns;
@@ -186,7 +186,7 @@ void config_report_not_one_of(struct value_problems *problems, const struct valu
     sl_buf_free(&text);
 }
 
-/* Returns the index of the value in `words`, or -1. */
+/* Returns the index of the value in `words`, a NULL-terminated list; -1 if it is none of them. */
 static int index_among(const struct value *value, const char *const *words)
 {
     for (int i = 0; words[i]; i++)
@@ -234,7 +234,7 @@ static void config_read_string(struct config_reading *r)
         *(const char **)field = r->value->string.data;
 }
 
-/* Stores a secret. A value that is no text is reported without being shown. */
+/* Stores a secret. A value that is no text, or an empty one, is reported without being shown. */
 static void read_hidden(struct config_reading *r)
 {
     if (is_text(r->value) && r->value->string.size)
@@ -255,7 +255,7 @@ static void read_word(struct config_reading *r)
         store_number(r->config, r->key, (uint64_t)index);
 }
 
-/* Stores a list of texts; invalid elements are reported and dropped. */
+/* Stores a list of texts, null as an empty one; for keys with `one`, also a text alone. Invalid elements are reported and dropped. */
 static void read_list(struct config_reading *r)
 {
     const struct value *items = r->value->items;

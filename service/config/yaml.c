@@ -59,7 +59,7 @@ static bool out_of_memory(struct yaml_builder *b)
     return false;
 }
 
-/* Sets the line and column of a byte offset: libyaml's reader, which reports invalid UTF-8 and control characters, gives only that. */
+/* Sets the line and column of a byte offset in the file. libyaml gives only an offset for invalid UTF-8 and control characters. */
 static void position_of_offset(struct yaml_builder *b, size_t offset, struct value *at)
 {
     at->line = at->column = 1;
@@ -209,7 +209,7 @@ static bool build_scalar(struct yaml_builder *b, struct value *out)
 
 static bool yaml_build(struct yaml_builder *b, struct value *out, unsigned depth);
 
-/* Builds a list from the events up to its end. */
+/* Builds a list from the events up to its end. False after a report. */
 static bool build_list(struct yaml_builder *b, struct value *out, unsigned depth)
 {
     struct items items = {0};

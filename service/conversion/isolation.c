@@ -60,7 +60,8 @@ static enum sl_code run_converter(struct worker_job *job, void *result, struct s
     return converter->convert(&job->conversion, &call, result, error);
 }
 
-/* True if the result that a worker has returned is valid (worker_function.check). A result without a check of its converter is not. */
+/* True if the result that a worker has returned is valid (worker_function.check). If the converter has no check_result, only an empty
+ * result is valid. */
 static bool check_result(const struct worker_function *function, const void *result)
 {
     const struct converter *converter = function->context;
@@ -114,8 +115,8 @@ static uint64_t most_input(const struct config *config)
     return most;
 }
 
-/* Makes the settings of the worker pool. There are at most as many workers as the thread pool has threads, as each thread waits for one
- * worker. */
+/* Makes the settings of the worker pool. There are at most as many workers as the thread pool has threads, with those for background work,
+ * as each thread waits for one worker. */
 static struct worker_settings make_settings(const struct config *config)
 {
     unsigned threads = pool_parallel()->workers;
@@ -200,13 +201,14 @@ void isolation_open(const struct config *config)
                  LOG_STR("why", isolation.reason));
 }
 
+/* Passes changed limits to the workers; isolation.max_memory and max_mapped are the ones that they have. Without workers, only notes the
+ * limits. */
 void isolation_configure(const struct config *config)
 {
     struct worker_settings settings = make_settings(config);
     bool is_same = settings.max_memory == isolation.max_memory && settings.max_mapped == isolation.max_mapped;
-    if (isolation.pool && !is_same)
-        worker_pool_configure(isolation.pool,
-                              &settings); /* replaces all workers, which cannot change their own limits */
+    if (isolation.pool && !is_same) /* replaces all workers, as these cannot change their own limits */
+        worker_pool_configure(isolation.pool, &settings);
     isolation.max_memory = settings.max_memory;
     isolation.max_mapped = settings.max_mapped;
 }

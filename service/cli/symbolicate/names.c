@@ -73,6 +73,7 @@ static bool pass_thread(struct names_wanted *n, const struct answer_thread *thre
         const struct answer_frame *calls = &thread->frames[i];
         while (end < thread->frame_count && thread->frames[end].index.value == calls->index.value)
             end++;
+        /* the answer of a service could have an index that was not asked for */
         if (calls->index.value < batch_size(n) && have_names(calls, end - i) &&
             !n->take(n->arg, n->done + (size_t)calls->index.value, calls, end - i))
             return false;

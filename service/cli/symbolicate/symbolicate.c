@@ -199,7 +199,7 @@ static int run_kind(const struct options *o, const struct sentry_project *projec
     case INPUT_APPLE: /* a crash report as text has frames like those of a log */
         return wants_text(o) && is_text_report(text) ? run_text(o, project, &text)
                                                      : symbolicate_report(o, project, bytes);
-    case INPUT_JSSTACK:
+    case INPUT_JSSTACK: /* run_scripts() reports missing symbols; --format text copies the stack without them */
         return has_symbols(o) || !wants_text(o) ? run_scripts(o, project, &text, SL_TEXT_PLAIN)
                                                 : run_text(o, project, &text);
     case INPUT_TEXT: return run_text(o, project, &text);
@@ -300,11 +300,13 @@ static bool is_streamed(const char *path)
         "\xef", "\xff", "\xfe"};
     while (at < size && sl_is_blank((char)head[at]))
         at++;
-    bool is_markup = size - at >= 3 && memcmp(head + at, "{{{", 3) == 0;        /* LLVM's Symbolizer Markup, no JSON */
-    for (size_t i = is_markup ? 1 : 0; i < sizeof begins / sizeof *begins; i++) /* begins[0] is of JSON */
+    /* Symbolizer Markup of LLVM begins with a brace, too, but is no JSON: skip begins[0] */
+    bool is_markup = size - at >= 3 && memcmp(head + at, "{{{", 3) == 0;
+    for (size_t i = is_markup ? 1 : 0; i < sizeof begins / sizeof *begins; i++)
         if (size - at >= strlen(begins[i]) && memcmp(head + at, begins[i], strlen(begins[i])) == 0)
             return false;
     enum input_kind kind = input_kind_detect((struct sl_bytes){head, size});
+    /* an unknown text may be a log whose stacks are still to come, unless it is a file of another program */
     return kind == INPUT_TEXT || kind == INPUT_JSSTACK ||
            (kind == INPUT_UNKNOWN && !input_unread_kind((struct sl_bytes){head, size}));
 }
@@ -336,7 +338,7 @@ static int run_addresses(const struct options *o, enum input_kind kind)
     struct sentry_project project;
     if (kind && kind != INPUT_ADDRESSES)
         return options_wrong(o, "--module, --maps and --pid can be used with addresses only");
-    int status = sentry_project_read(o, false, &arena, &project);
+    int status = sentry_project_read(o, false, &arena, &project); /* false: no event's id needs the project */
     if (!status)
         status = symbolicate_addresses(o, &project);
     sl_arena_free(&arena);
@@ -394,14 +396,14 @@ static int symbolicate_run(const struct options *o)
         return run_addresses(o, kind);
     if ((status = refuse_second_input(o)))
         return status;
-    if (!type && mapping_count &&
-        !is_no_log(path)) /* with symbols, stacks of native code and scripts are looked up too */
+    /* INPUT_TEXT: with symbols, stacks of native code and scripts in the log are looked up too */
+    if (!type && mapping_count && !is_no_log(path))
         kind = has_symbols(o) ? INPUT_TEXT : INPUT_TRACE;
     if (kind == INPUT_TRACE)
         return run_trace(o, mapping_count);
     if (kind && mapping_count && !takes_mappings(kind))
         return options_wrong(o, "--mapping can be used with traces, events and requests of the JVM only");
-    if (kind == INPUT_JSSTACK)
+    if (kind == INPUT_JSSTACK) /* because of --type; scripts come from --symbols and SYMBOLS, not from Sentry */
         return run_scripts(o, &(struct sentry_project){.online = false}, NULL, SL_TEXT_JS);
     if (!o->argument_count && isatty(STDIN_FILENO))
         return no_file(o);

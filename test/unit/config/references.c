@@ -238,7 +238,7 @@ TEST(unusable_secret_files_are_errors)
     expect_error("sources: [{id: a, type: sentry, url: 'http://h', token_file: [x]}]",
                  "1:62: error: sources[0].token_file: a list is not the path of a file");
     expect_error("sources: [{id: a, type: sentry, url: 'http://h', token: t, token_file: /x}]",
-                 "1:72: error: sources[0].token_file: only one of token and token_file");
+                 "1:72: error: sources[0].token_file: set only one of token and token_file");
     expect_error("shared_cache: {redis: {password_file: /nowhere/x}}",
                  "1:39: error: shared_cache.redis.password_file: \"/nowhere/x\": No such file or directory");
     expect_error("cache_dir_file: /x", "1:1: warning: cache_dir_file: unknown key");
