@@ -161,16 +161,15 @@ struct config {
 
     struct sl_secret sentry_dsn; /* receives error reports */
 
-    struct source *sources;  /* of debug files: those of `sources`, then one for each of `scan` */
+    struct source *sources;  /* of debug files: those of the key `sources`, then one for each of `debuginfod.scan` */
     uint64_t sources_number; /* identifies the list (source_list_number) */
     size_t source_count;
     struct sl_str *symbols; /* for commands: like their option --symbols */
     size_t symbol_count;
     struct { /* for commands: Sentry project and credentials; NULL = not configured */
         const char *url, *org, *project;
-        struct sl_secret token, cookies; /* of the keys auth.token and auth.cookies */
-        struct sl_secret plain_token,
-            plain_cookies; /* of the keys auth_token and auth_cookies, used if those are not set */
+        struct sl_secret token, cookies;             /* keys auth.token and auth.cookies */
+        struct sl_secret plain_token, plain_cookies; /* keys auth_token and auth_cookies, used without the above */
     } sentry;
     bool page_enabled; /* serve the page at / */
     bool symstore_proxy;
@@ -264,11 +263,11 @@ struct config {
 
     int uploads_scope; /* UPLOADS_..: do uploads belong to the scopes of the key that made them? */
     struct {
-        const char *path_prefix; /* before the paths of its endpoints: empty, or /a/b */
-        int prefer;
+        const char *path_prefix;                 /* before the paths of its endpoints: empty, or /a/b */
+        int prefer;                              /* SYMBFILE_PREFER_.. */
         const char *store_dir;                   /* this node's; NULL: `uploads` in cache_dir */
         const char *shared_dir;                  /* shared by all nodes; NULL: none */
-        struct bucket_config bucket;             /* likewise */
+        struct bucket_config bucket;             /* shared by all nodes, used if bucket_is_configured() */
         uint64_t store_max_size, store_min_free; /* UINT64_MAX = no limit */
         uint64_t max_part_bytes, max_part_inflated_bytes, max_set_bytes, max_records, max_parts;
         unsigned max_uploads; /* received at once */
@@ -281,7 +280,7 @@ struct config {
     } uploads_store;
     struct {
         const char *public_url;           /* base of URLs in answers; NULL: as the client addressed the service */
-        bool sentry, breakpad, pyroscope; /* whose uploads are accepted */
+        bool sentry, breakpad, pyroscope; /* accept uploads of these projects' clients */
     } upload;
 
     struct {
@@ -318,8 +317,8 @@ struct config {
         size_t token_count;
         struct config_store store;
     } mozilla;
-    struct {              /* a cache kind with limits of its own, which may have a Redis of its own */
-        const char *kind; /* "mozilla_syms" */
+    struct { /* the cache of modules converted for Mozilla's API, which has limits and may have a Redis of its own */
+        const char *kind; /* its name: "mozilla_syms" */
         struct cache_lifetimes lifetimes;
         uint64_t max_size;         /* bytes on disk */
         unsigned evict_count;      /* number of entries evicted at once */
@@ -342,11 +341,12 @@ struct config {
     struct {
         struct config_scan *items;
         size_t count;
-        uint64_t prefetch; /* bytes of members that are kept while a package is read for another one */
-        uint64_t metadata_time_ns;
+        uint64_t prefetch;         /* bytes of other members that are kept when a package is read for one of them */
+        uint64_t metadata_time_ns; /* debuginfod.metadata_time */
     } scan;
     struct {
-        uint64_t request_budget, queue_timeout_ns; /* bytes */
+        uint64_t request_budget; /* bytes for all requests together */
+        uint64_t queue_timeout_ns;
     } memory;
     struct {
         bool compat_scope_names;    /* name functions of scripts exactly like Sentry's service */
@@ -366,10 +366,9 @@ struct config {
     } auth;
 
     struct {
-        /* of the sockets between the processes of the service; NULL: there is only one process */
-        const char *directory;
-        size_t index; /* of this process */
-    } process;        /* set by the program, not by the file */
+        const char *directory; /* of the sockets between the processes of the service; NULL: there is only one */
+        size_t index;          /* of this process */
+    } process;                 /* set by the program, not by the file */
 
     int cache_profile;               /* selects the default lifetimes: reference, documented, saas */
     const struct value *source_list; /* the sources as written, references replaced; NULL = none */
@@ -380,9 +379,11 @@ struct config {
  * that is exactly ${NAME} is replaced by that environment variable, and a secret `x` may be in a file that the key `x_file` names.
  * `problems`, whose arena the caller sets, gets the problems in the order of the file: on SL_MALFORMED the errors, on success only
  * warnings, for example of a world-readable file with secrets. It may be NULL. Free the result with config_release(). On failure `*config`
- * is NULL and the error is one of SL_NOT_FOUND, SL_PERMISSION_DENIED, SL_INTERNAL   "failed to open configuration file <path>: ..."
- * SL_MALFORMED                                      "config file empty", "failed to parse config YAML" SL_BUSY
- * "out of memory" */
+ * is NULL and the error is one of
+ *
+ *     SL_NOT_FOUND, SL_PERMISSION_DENIED, SL_INTERNAL   "failed to open configuration file <path>: ..."
+ *     SL_MALFORMED                                      "config file empty", "failed to parse config YAML"
+ *     SL_BUSY                                           "out of memory" */
 enum sl_code config_load(const char *path, struct config **config, struct value_problems *problems,
                          struct sl_error *error);
 /* Parses a configuration from text: results as for config_load(). `name` is the file's name in messages. For tests and fuzzing. */

@@ -95,8 +95,7 @@ static struct sl_str all_extensions[] = {SL_STR("function_size"), SL_STR("module
 /* Sets the two switches of extensions after `mozilla.v5_extensions` was read (config_key.then). */
 static void extensions_follow(struct config *config)
 {
-    bool *const switches[] = {&config->mozilla.function_size,
-                              &config->mozilla.module_errors}; /* as in all_extensions */
+    bool *const switches[] = {&config->mozilla.function_size, &config->mozilla.module_errors}; /* of all_extensions */
     for (size_t i = 0; i < 2; i++) {
         *switches[i] = false;
         for (size_t n = 0; n < config->mozilla.v5_extension_count; n++)
@@ -152,8 +151,8 @@ static void bodies_follow(struct config *config)
                                                                : UINT_MAX;
 }
 
-/* ---- keys with rows ---- config_defaults() in read.c sets the defaults that a row cannot have: those that depend on the machine (bind,
- * cache_dir, http.max_connections, memory.request_budget, conversion.max_memory), and most lists that are not empty. */
+/* ---- keys with rows ----
+ * config_defaults() in read.c sets defaults that depend on the machine, such as that of cache_dir, and most lists that are not empty. */
 const struct config_key config_keys[] = {
     {"bind", KEY_STRINGS, LIST(bind, bind_count), .one = true, .min = 1, .check = text_is_listener},
     {"bind_https", KEY_STRINGS, LIST(bind_https, bind_https_count), .one = true, .check = text_is_listener},
@@ -498,8 +497,8 @@ const struct config_key config_keys[] = {
 };
 const size_t config_key_count = sizeof config_keys / sizeof *config_keys;
 
-/* ---- keys without rows ---- Each name is a key of the group `path`. Keys below it are not checked, unless the name is itself a group of
- * this table. A section without effect is a name in its parent group. */
+/* ---- keys without rows ----
+ * Each name is a key of the group `path`. Keys below it are not checked, unless the name is itself a group of this table. */
 static const struct config_key_group {
     const char *path; /* empty = the top level */
     enum key_class class;

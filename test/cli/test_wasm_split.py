@@ -84,7 +84,7 @@ def test_build_ids_are_made_kept_or_set(work, files):
     other = made(work, module(custom("build_id", b"\x03abc")), "own.wasm")
     result = symloom("wasm-split", "-v", other, "--build-id", UUID)
     equal((result.status, result.out), (0, "616263\n"))
-    contains(result.err, "WARNING: the module already has a build id", "note: SDKs for JavaScript send 03616263\n")
+    contains(result.err, "WARNING: the module already has a build id", "note: JavaScript SDKs send this id: 03616263\n")
     equal(ok("wasm-split", made(work, module(custom("build_id", b"\xFFabc")), "odd.wasm")), "ff616263\n")  # no length that fits
     for form in ("{" + UUID + "}", "urn:uuid:" + UUID, UUID.replace("-", "").upper()):
         equal(ok("wasm-split", made(work, module()), "--build-id", form), UUID.replace("-", "") + "\n")

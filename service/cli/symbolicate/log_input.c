@@ -141,6 +141,7 @@ static void log_encoding_encode(struct log_encoding *e, struct sl_str text)
     }
 }
 
+/* Frees the buffers. */
 static void log_encoding_free(struct log_encoding *e)
 {
     sl_buf_free(&e->in);
