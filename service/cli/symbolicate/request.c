@@ -245,7 +245,7 @@ static int read_given_mappings(struct request_run *run)
     return 0;
 }
 
-/* True if the id is one of those that were asked for. */
+/* True if the request's body names a JVM mapping with this id. */
 static bool is_wanted(const struct request_run *run, const struct sl_debug_id *id)
 {
     for (size_t i = 0; i < run->wanted_count; i++)

@@ -389,8 +389,8 @@ static int open_helpers(struct text_run *t)
     int status = all ? 0 : report_no_memory();
     for (size_t i = 0; !status && i < symbol_count + more; i++) {
         all[count] = source_path_without_layout(i < symbol_count ? symbols[i] : arguments[i - symbol_count]);
-        count += access(all[count], F_OK) ==
-                 0; /* the next path overwrites one that does not exist: a URL of a symbol server */
+        /* the next path overwrites one that does not exist, such as the URL of a symbol server */
+        count += access(all[count], F_OK) == 0;
     }
     for (size_t i = 0; i < count; i++)
         missing_add_location(&t->missing_scripts, sl_str(all[i]));
