@@ -19,7 +19,7 @@ struct access_key {     /* entry of auth.keys */
     uint8_t sha256[32]; /* of the secret key, which the configuration does not contain */
     const struct sl_str *rights;
     size_t right_count;
-    const struct sl_str *scopes; /* the only ones its requests may use; NULL = any */
+    const struct sl_str *scopes; /* requests with the key may use only these scopes; NULL = any */
     size_t scope_count;
     int64_t expires_s; /* seconds since the epoch; INT64_MAX = never */
 };
@@ -29,8 +29,8 @@ struct mozilla_token {  /* entry of mozilla.tokens */
     struct sl_str email;
     uint64_t user_id;
     bool upload, upload_try, view_all, active;
-    unsigned upload_api; /* upload API that its holder prefers: 1 or 2 */
-    struct sl_str scope; /* scope of its uploads; empty: global */
+    unsigned upload_api; /* version of the upload API that its holder prefers: 1 or 2 */
+    struct sl_str scope; /* that uploads with the token belong to; empty: the global one */
     int64_t expires_s;   /* seconds since the epoch; INT64_MAX = never */
 };
 
@@ -133,7 +133,7 @@ struct config_shared { /* the cache that several nodes share; NULL paths and URL
 
 struct config {
     struct sl_arena arena;
-    unsigned holds;   /* references of config_retain, besides the one of config_load */
+    unsigned holds;   /* number of references that config_retain() gave, besides the one of config_load() */
     const char *path; /* of the file, NULL = all defaults */
     const char **bind;
     size_t bind_count;
@@ -146,7 +146,7 @@ struct config {
     char *log_level;
     enum log_format log_format;
     const char *log_file;
-    int access_log;          /* enum of http_options.access: all, errors, off */
+    int access_log;          /* which requests are logged: all, errors, off (the enum of http_options.access) */
     const char *access_file; /* NULL = the same as the log */
     int access_format;       /* fields, combined */
 
@@ -225,9 +225,9 @@ struct config {
     uint64_t cache_cleanup_interval_ns;
     struct cache_lifetimes downloaded, derived, index, diagnostics, transcoded;
     bool restart_retries_malformed;
-    uint64_t object_meta_capacity, source_index_capacity, bundled_files_capacity,
-        default_capacity;                                                   /* memory layer, bytes */
-    uint64_t sentry_index_capacity, gcs_token_capacity, s3_client_capacity; /* number of entries */
+    /* memory for cache entries of these kinds, and of each other kind: bytes, or number of entries */
+    uint64_t object_meta_capacity, source_index_capacity, bundled_files_capacity, default_capacity;
+    uint64_t sentry_index_capacity, gcs_token_capacity, s3_client_capacity;
     uint64_t sentry_index_ttl_ns;
     uint64_t max_mapped_files;          /* UINT64_MAX = half of vm.max_map_count */
     uint64_t upgrade_fallback_after_ns; /* DURATION_NEVER = off */
@@ -285,7 +285,7 @@ struct config {
 
     struct {
         bool on;                 /* the API is served: the section exists, or $ELIOT_SYMBOLS_URLS is set */
-        int compat;              /* determines the defaults of the other keys */
+        int compat;              /* MOZILLA_DEFAULT..: determines the defaults of the other keys of `mozilla` */
         const char *path_prefix; /* before the paths of its endpoints: empty, or /a/b */
         bool root_alias;         /* serve POST / as well */
         uint64_t max_jobs;       /* per request; 0 = no limit */
@@ -306,10 +306,10 @@ struct config {
         const struct source *fallbacks; /* asked for modules that the stores do not have */
         size_t fallbacks_count;
         uint64_t fallbacks_number;    /* identifies the list `fallbacks` (source_list_number) */
-        int cache;                    /* where `mozilla_syms` are stored: MOZILLA_DISK, ... */
+        int cache;                    /* where modules converted for this API are cached: MOZILLA_DISK, ... */
         struct sl_str *v5_extensions; /* as written */
         size_t v5_extension_count;
-        bool function_size, module_errors; /* include them in responses */
+        bool function_size, module_errors; /* include these members in responses: set from v5_extensions */
         bool profiler_apis;                /* /source/v1, /asm/v1 */
         const char *version_file;          /* file served as /__version__; NULL: the one beside the program */
         bool broken_endpoint;              /* serve /__broken__ */
@@ -328,7 +328,7 @@ struct config {
     } bounded;
     struct {
         uint64_t node_id;        /* UINT64_MAX: derived from the host name */
-        struct text_pair *peers; /* node numbers and their URLs */
+        struct text_pair *peers; /* ids of the other nodes, and their URLs */
         size_t peer_count;
         int results; /* how nodes share job results: CLUSTER_.. */
     } cluster;
@@ -354,9 +354,9 @@ struct config {
         bool used_artifact_bundles; /* responses list the bundles whose files were used */
     } js;
     struct {
-        uint64_t max_memory, max_time_ns; /* bytes; CPU time, in addition to the part that grows with the input */
-        unsigned max_heavy;
-        int isolation; /* ISOLATION_.. */
+        uint64_t max_memory, max_time_ns; /* bytes; CPU time, to which a second per 4 MiB of input is added */
+        unsigned max_heavy;               /* conversions of inputs above 1 GiB that run at once */
+        int isolation;                    /* ISOLATION_.. */
     } conversion;
     struct {
         struct sl_str *require; /* groups of routes that need a key */

@@ -76,8 +76,8 @@ struct config_key {
     const char *path;
     enum key_type type;
     size_t offset, count_offset; /* of the fields in struct config */
-    uint64_t value;              /* default of numbers, switches and enums */
-    const char *text;            /* default of strings and words */
+    uint64_t value;              /* default of numbers, booleans and KEY_ENUM */
+    const char *text;            /* default of texts, KEY_WORD and, separated by blanks, KEY_TEXTS */
     uint64_t min, max;     /* of numbers; max 0: maximum of the type. `min` of a list: its least number of elements */
     const char *none;      /* the word for "no limit" (UINT64_MAX) or "none" (NULL): null, off; NULL = not allowed */
     bool raise;            /* a number below `min` is raised to `min` */

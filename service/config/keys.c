@@ -629,7 +629,7 @@ bool key_within(struct sl_str pattern, enum key_class class)
 }
 
 /* ---- suggestions ---- */
-enum { EDITS = 2, LONGEST = 64 }; /* the largest distance of a suggestion; the longest name that is compared */
+enum { EDITS = 2, LONGEST = 64 }; /* the largest edit distance of a suggestion; the longest name that is compared */
 
 /* Returns the Levenshtein distance of two names; some number above EDITS if it is larger than EDITS. */
 static size_t edit_distance(struct sl_str a, struct sl_str b)

@@ -17,7 +17,7 @@ struct conversion_description {
     uint64_t time_ns;       /* limit of CPU time instead of the configured one; beyond it SL_TIMEOUT. 0 = none */
 };
 
-/* Sets the limits; running conversions keep theirs. `config` must live until the next call. */
+/* Sets the configured limits of conversions that begin later; running ones keep theirs. `config` must live until the next call. */
 void conversions_configure(const struct config *config);
 
 /* Aborts running and later conversions with SL_CANCELLED. Called when the process shuts down. */

@@ -25,8 +25,8 @@ struct core_options {
     bool command_line; /* the answer has the command line of the process */
 };
 struct core_result {
-    uint64_t vdso_offset,
-        vdso_size;      /* bytes: the image of the vDSO, the kernel's library, in the file; size 0 = none */
+    /* where the image of the vDSO, the kernel's library, lies in the file: bytes; size 0 = it is not there */
+    uint64_t vdso_offset, vdso_size;
     bool has_exception; /* the process crashed, so converter_core_analysis can analyse the instruction */
 };
 

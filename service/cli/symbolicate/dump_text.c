@@ -104,6 +104,7 @@ static struct sl_str cut_part(struct sl_str *rest)
 
 /* ---- machine ---- */
 
+/* True if the text contains the character. */
 static bool has_char(struct sl_str text, char c)
 {
     return text.size && memchr(text.data, c, text.size);

@@ -167,7 +167,7 @@ struct answer_format {
     bool needs_facts;              /* with needs_walk: also the result of sl_minidump_read_facts */
     bool skips_writer;             /* leaves out the thread that wrote the dump, and does not number it */
     bool is_json;                  /* `print` writes JSON, always with all threads */
-    bool needs_candidates;         /* needs the status of each candidate file */
+    bool needs_candidates;         /* needs the status of each file that was searched for a module */
 };
 
 /* Returns the format that the options select for this kind of answer; NULL after a report of a usage error. */
@@ -276,13 +276,13 @@ int symbolicate_write(const struct options *o, struct sl_str text);
 struct answer_style {
     int64_t thread;    /* the index of the only thread to print; ALL_THREADS */
     int64_t exception; /* the index of the thread with the last exception's stack, printed first; ALL_THREADS: none */
-    uint64_t context;  /* source lines above and below the frame's line */
+    uint64_t context;  /* format full: number of source lines above and below the frame's line; 0: none */
     bool colour;
     bool unused, candidates;             /* full: also print modules without a frame; the files searched for modules */
     bool brief;                          /* stackwalk: print only the titles of threads and their frames */
     bool stack_contents, stack_pointers; /* stackwalk: print stack memory too; print only stack words */
     const struct frame_view *view;       /* columns of the selected format */
-    const struct walked_dump *walked;    /* for formats of other tools; else NULL */
+    const struct walked_dump *walked;    /* for formats with needs_walk; else NULL */
 };
 
 answer_print answer_print_compact, answer_print_pretty, answer_print_full, answer_print_markdown;

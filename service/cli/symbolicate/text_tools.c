@@ -23,8 +23,8 @@ static void add(struct text_words *words, const char *word)
 static int run_as_text(const struct options *o, struct text_words *words, const char *const *paths, size_t path_count,
                        const char *input)
 {
-    char **all =
-        calloc(MAX_WORDS + 2 * path_count + 6, sizeof *all); /* 6: --type text, --, the input, NULL, and a spare */
+    /* 6: --type text, --, the input, NULL, and a spare */
+    char **all = calloc(MAX_WORDS + 2 * path_count + 6, sizeof *all);
     int count = 0;
     if (!all)
         return report_no_memory();
