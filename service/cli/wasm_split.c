@@ -194,8 +194,8 @@ static void make_companion(const struct wasm_splitting *s, struct sl_buf *out)
     put_parts(s, (struct removed_sections){.link = true}, out);
 }
 
-/* Makes the module without the sections that --strip and --strip-names remove, and with a link to its companion: --external-dwarf-url, or
- * the name of the file of --debug-out. */
+/* Makes the module without the sections that --strip and --strip-names remove. With --external-dwarf-url or --debug-out, that URL or the
+ * name of that file becomes the link to its companion, instead of a link that the module has. */
 static void make_module(const struct wasm_splitting *s, struct sl_buf *out)
 {
     const char *url = option_value(s->o, "external-dwarf-url", NULL), *debug = option_value(s->o, "debug-out", NULL);

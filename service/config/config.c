@@ -250,7 +250,7 @@ enum sl_code config_load(const char *path, struct config **config, struct value_
                          struct sl_error *error)
 {
     *config = NULL;
-    if (!path) {
+    if (!path) { /* the defaults, and Eliot's variables: problems of these are listed, but are no failure */
         struct sl_arena arena = {0};
         struct value_problems own = {.arena = &arena};
         *config = new_config(NULL);

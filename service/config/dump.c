@@ -152,7 +152,7 @@ static void hidden_value(struct config_dump *d, const struct config_key *key)
     sl_buf_cstr(d->out, secret_present(secret) ? "\"[redacted]\"" : "null");
 }
 
-/* Appends the value of a row as YAML. */
+/* Appends the value of a key as YAML; nothing for `sources`, which put_sources() writes. */
 static void row_value(struct config_dump *d, const struct config_key *key)
 {
     switch (key->type) {

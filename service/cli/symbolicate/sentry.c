@@ -27,7 +27,8 @@ static const char *sentry_setting(const struct options *o, const char *option, c
     return option_value(o, option, server_environment(variable));
 }
 
-/* Reads a secret from the first line of a file; `-` is standard input. Returns an exit status, after a report unless 0. */
+/* Reads a secret from the first line of a file, of which at most 8191 bytes are used; `-` is standard input. Returns an exit status, after
+ * a report unless 0. */
 static int read_secret(const char *path, struct sl_arena *arena, struct sl_secret *secret)
 {
     char line[8192];

@@ -363,6 +363,7 @@ static bool find_calls(struct trace_pattern *p, struct sl_str class, struct sl_s
     query.by = SL_JVM_BY_PARAMETERS;
     query.parameters = sl_buf_view(&p->types);
     bool known = sl_jvm_stack_frame(&p->stack, &query, &p->frames) != SL_JVM_UNKNOWN;
+    /* add the return types, which --verbose prints */
     for (size_t i = 0; p->verbose && i < p->frames.count; i++) {
         struct sl_jvm_frame *f = &p->frames.items[i];
         f->type = sl_jvm_signatures_type(p->signatures, f->class, f->method, f->parameters, f->line);
