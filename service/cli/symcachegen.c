@@ -102,7 +102,7 @@ static int symcachegen_start(const struct options *o)
  * prints the version of this transcoder. */
 static int symcachegen_main(const struct command *command, int argc, char **argv)
 {
-    static char pdb[] = "--pdb", joined[4200];
+    static char pdb[] = "--pdb", joined[4200]; /* "--pdb=" and a path */
     if (argc == 1 && (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "-version") == 0)) {
         puts(own_version);
         return 0;

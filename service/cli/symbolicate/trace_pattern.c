@@ -296,7 +296,7 @@ static void put_meaning(const struct trace_pattern *p, const struct trace_locati
     }
     struct sl_str field;
     if (place->kind == PLACE_FIELD) {
-        struct sl_str type = sl_buf_view(&p->types);
+        struct sl_str type = sl_buf_view(&p->types); /* the field's, if the line has it; else empty */
         sl_jvm_signatures_field(p->signatures, frame->class, place->text, type, &field);
         sl_buf_str(out, field);
     } else if (place->kind == PLACE_METHOD && is_call) {
