@@ -212,7 +212,7 @@ struct config {
     bool keep_failed_dumps;               /* minidumps that could not be processed are stored as kind `diagnostics` */
     bool apple_names_from_report;         /* unsymbolicated frames of text reports keep the report's own names */
     bool apple_split_os_version;          /* OS versions of text reports are split into name, version and build */
-    int minidump_compat;                  /* whose stacks to reproduce: symbolicator, none */
+    int minidump_compat;                  /* walk stacks as this service does: symbolicator, none */
     int unwind_strategy;                  /* first method: cfi_first, fp_first */
     bool srcsrv_links;                    /* source server data of native PDBs is used for source links */
     bool jvm_chain_mappings;              /* the output frame of one mapping is looked up in the following ones */
@@ -261,7 +261,7 @@ struct config {
     uint64_t shutdown_delay_ns, shutdown_timeout_ns;
     uint64_t health_stalled_ns;
 
-    int uploads_scope; /* UPLOADS_..: do uploads belong to the scopes of the key that made them? */
+    int uploads_scope; /* UPLOADS_..: who sees uploads made with a key that has scopes: these scopes, or everyone */
     struct {
         const char *path_prefix;                 /* before the paths of its endpoints: empty, or /a/b */
         int prefer;                              /* SYMBFILE_PREFER_.. */
@@ -297,7 +297,7 @@ struct config {
         int module_name;
         struct sl_str *sources; /* as written: URLs, and ids of sources */
         size_t source_count;
-        bool are_sources_of_eliot;       /* named by ELIOT_SYMBOLS_URLS */
+        bool are_sources_of_eliot;       /* `sources` come from the variable $ELIOT_SYMBOLS_URLS */
         struct sl_str *fallback_sources; /* as written: ids of sources, or only "all" */
         size_t fallback_count;
         bool fallback_all;
@@ -310,7 +310,7 @@ struct config {
         struct sl_str *v5_extensions; /* as written */
         size_t v5_extension_count;
         bool function_size, module_errors; /* include these members in responses: set from v5_extensions */
-        bool profiler_apis;                /* /source/v1, /asm/v1 */
+        bool profiler_apis;                /* serve /source/v1 and /asm/v1, for the Firefox Profiler */
         const char *version_file;          /* file served as /__version__; NULL: the one beside the program */
         bool broken_endpoint;              /* serve /__broken__ */
         struct mozilla_token *tokens;
@@ -323,7 +323,7 @@ struct config {
         uint64_t max_size;         /* bytes on disk */
         unsigned evict_count;      /* number of entries evicted at once */
         const char *redis_url;     /* NULL: the Redis of the shared cache */
-        const char *redis_url_key; /* key that configured it, for errors */
+        const char *redis_url_key; /* the key that redis_url comes from, for error messages */
         bool redis_manage;         /* set the eviction policy of the Redis */
     } bounded;
     struct {

@@ -83,7 +83,7 @@ struct config_key {
     bool raise;            /* a number below `min` is raised to `min` */
     bool one;              /* a list of one element may be written as that element */
     const char *no_effect; /* text of the warning for a key without effect; NULL = the key has an effect */
-    const char *const *words; /* NULL terminated, in the order of the enum; for texts: the allowed ones */
+    const char *const *words; /* the accepted words, NULL-terminated; of KEY_ENUM in the order of the enum */
     const char *(*check)(struct sl_str text); /* returns what is wrong with a text; NULL = nothing */
     void (*then)(struct config *config);      /* called after the key was read */
 };

@@ -12,8 +12,8 @@ extern const struct converter converter_apple_report;
 extern const struct converter converter_minidump;
 struct minidump_options {
     bool details; /* add data that only minidumps have (`minidump.details` of the configuration) */
-    bool
-        compat; /* do as Symbolicator: drop overlapping modules, treat RISC-V as unknown, no 32-bit stacks without `details` */
+    /* do as Symbolicator: drop overlapping modules, treat RISC-V as unknown, no 32-bit stacks of WOW64 processes without `details` */
+    bool compat;
 };
 struct minidump_result {
     bool is_foreign; /* with `compat`: the CPU is one that Symbolicator does not know, so there are no stacks */

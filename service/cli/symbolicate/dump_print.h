@@ -21,9 +21,10 @@ struct walked_dump {
     struct sl_minidump_facts facts;       /* only with wants_facts */
     struct sl_minidump_analysis analysis; /* only with wants_facts */
     bool is_core;                         /* an ELF core file instead of a minidump */
-    bool wants_facts, was_searched;       /* was_searched: at least one symbol source was searched */
-    uint64_t *
-        *resume; /* [thread][original_index]: return address, or of frame 0 the program counter; NULL: not walked */
+    bool wants_facts;                     /* the format needs_facts */
+    bool was_searched;                    /* at least one symbol source was searched */
+    /* [thread][original_index]: the frame's return address, or of frame 0 the program counter; [thread] is NULL if it was not walked */
+    uint64_t **resume;
     uint64_t **instruction;          /* [thread][original_index]: the current instruction; of callers, their call */
     struct sl_registers **registers; /* [thread][original_index]; [thread] is NULL if the walk kept no registers */
     size_t *counts;                  /* [thread]: number of walked frames; inlined calls are none */
