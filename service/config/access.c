@@ -60,7 +60,7 @@ static void read_rights(const struct access_key_reading *r, const struct value *
     struct sl_str *texts =
         list && list->type == VALUE_LIST ? SL_ARENA_ARRAY(&r->config->arena, struct sl_str, list->count + 1) : NULL;
     if (!texts) {
-        report_error_in(r, list, "rights", "is not a list");
+        report_error_in(r, list, "rights", list && list->type == VALUE_LIST ? "needs more memory" : "is not a list");
         return;
     }
     for (size_t i = 0; i < list->count; i++) {
@@ -81,7 +81,7 @@ static void read_scopes(const struct access_key_reading *r, const struct value *
     struct sl_str *texts =
         list->type == VALUE_LIST ? SL_ARENA_ARRAY(&r->config->arena, struct sl_str, list->count + 1) : NULL;
     if (!texts) {
-        report_error_in(r, list, "scopes", "is not a list");
+        report_error_in(r, list, "scopes", list->type == VALUE_LIST ? "needs more memory" : "is not a list");
         return;
     }
     for (size_t i = 0; i < list->count; i++) {

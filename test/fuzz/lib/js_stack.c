@@ -18,6 +18,15 @@ static bool begins_with_at(struct sl_str before)
     return sl_str_starts(before, SL_STR("at "));
 }
 
+/* True if the URL has characters that separate the parts of frames. */
+static bool has_separator(struct sl_str url)
+{
+    for (size_t i = 0; i < url.size; i++)
+        if ((uint8_t)url.data[i] <= ' ' || url.data[i] == '(' || url.data[i] == '@')
+            return true;
+    return false;
+}
+
 static void check_line(struct sl_str line)
 {
     struct sl_js_stack_frame frame, again;
@@ -27,8 +36,7 @@ static void check_line(struct sl_str line)
     must(frame.line && frame.before.size + frame.url.size + frame.behind.size < line.size);
     sl_js_stack_write(&frame, &out);
     must(sl_js_stack_frame(sl_buf_view(&out), &again));
-    bool is_ambiguous =
-        (frame.v8 && !begins_with_at(frame.before)) || (frame.url.size && memchr(frame.url.data, ' ', frame.url.size));
+    bool is_ambiguous = (frame.v8 && !begins_with_at(frame.before)) || has_separator(frame.url);
     must(again.line == frame.line && (is_ambiguous || sl_str_ends(frame.url, again.url)));
     sl_buf_free(&out);
 }
