@@ -1,7 +1,8 @@
 /* Where conversions run: in confined worker processes (worker/worker.h), or in threads of this process.
  *
- *     isolation_prepare       first of all: forks the launcher, when there are neither threads nor secrets
- *     isolation_open          with the configuration, after loop_init: starts the workers, or ends the launcher
+ *     isolation_prepare       first of all, when the process has neither threads nor secrets: forks the launcher (a small process that
+ *                             forks the workers)
+ *     isolation_open          with the configuration, after loop_init: starts the workers, or, if threads are configured, ends the launcher
  *     isolation_configure     for each new configuration
  *     isolation_close         when no conversion runs any more
  *
@@ -11,33 +12,34 @@
 #include "config/config.h"
 #include "conversion/converter.h"
 
-/* Forks the launcher, whose workers run these converters (catalog/catalog.h); `prepare` is that of worker_launcher_start. False with
- * `error`: conversions will run in threads. */
+/* Forks the launcher, a process that forks the workers, which run these converters (catalog/catalog.h). The launcher calls `prepare` first
+ * (NULL = nothing): the workers inherit what it sets up. False with `error`: conversions will run in threads. */
 bool isolation_prepare(const struct converter *const *converters, size_t count, void (*prepare)(void),
                        struct sl_error *error);
 
-/* For a service of several processes, before each fork: has the launcher fork another one, which the next child of this process uses
- * instead. After the fork, the child calls isolation_take_launcher(true), this process isolation_take_launcher(false). */
+/* For a service of several processes, before each fork: has the launcher (the process that forks workers) fork a second launcher for the
+ * child. After the fork, the child calls isolation_take_launcher(true), this process isolation_take_launcher(false). */
 void isolation_split_launcher(void);
 /* Process id of the launcher that this process keeps, to know it among its children; -1 = none. */
 pid_t isolation_launcher_pid(void);
 void isolation_take_launcher(bool is_child);
 
-/* Starts the workers if the configuration asks for processes and the machine can confine them; logs why not. Blocks for some
- * milliseconds until the first worker has told what confines it. */
+/* Starts the workers if the configuration asks for processes and the machine can confine them; else ends the launcher and logs why. Blocks
+ * for some milliseconds until the first worker has told what confines it. */
 void isolation_open(const struct config *config);
 void isolation_configure(const struct config *config);
 void isolation_close(void);
 
 struct isolation_status {
-    bool is_process;             /* false: conversions run in threads */
-    const char *reason;          /* why they run in threads although processes are configured; NULL = they do not */
-    struct worker_text measures; /* what confines the workers */
+    bool is_process;    /* false: conversions run in threads */
+    const char *reason; /* why conversions run in threads although processes are configured; NULL if that is not so */
+    struct worker_text measures; /* names of the mechanisms that confine the workers */
     struct worker_counts counts;
 };
 void isolation_get_status(struct isolation_status *status);
 
-/* True after the launcher has ended by itself: conversions fail with SL_BUSY until the service is started again. */
+/* True after the launcher (the process that forks workers) has ended unasked: conversions fail with SL_BUSY until the service is
+ * restarted. */
 bool isolation_is_lost(void);
 
 /* Sets the gauges of the workers, before metrics are written. */
@@ -45,16 +47,17 @@ void isolation_set_metrics(void);
 
 /* ---- for `symloom config check` ---- */
 
-/* Starts a worker to find out what confines it here, and ends it. SL_UNSUPPORTED: nothing does. Call it while the process has one
- * thread. */
+/* Starts a worker to find out which mechanisms confine workers on this machine, writes their names to `measures`, and ends the worker.
+ * SL_UNSUPPORTED: none does. Call it while the process has one thread. */
 enum sl_code isolation_probe(struct worker_text *measures, struct sl_error *error);
 
 /* ---- for conversion_run ---- */
 
 /* Returns the pool of workers; NULL: conversions run in threads. */
 struct worker_pool *isolation_pool(void);
-/* Begins a call of this pool from the loop, as worker_begin; with the answer, wakes a fiber of `waiting`. NULL: use worker_run. */
+/* Begins a call of a worker without blocking the loop (worker_begin). When the answer has come, wakes one fiber of `waiting`. NULL: not
+ * begun; call worker_run on a thread of the pool instead. */
 struct running_job *isolation_begin(const struct worker_function *function, const struct worker_call *call,
                                     void *result, struct fiber_wait_list *waiting);
-/* Returns the function of the workers that runs the converter; NULL if it is none of isolation_prepare. Any thread. */
+/* Returns the worker function that runs the converter; NULL if the converter was not given to isolation_prepare. Any thread. */
 const struct worker_function *isolation_function(const struct converter *converter);

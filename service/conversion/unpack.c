@@ -6,8 +6,8 @@ static bool has_time(void *budget)
     return sl_budget_spend(budget, 1);
 }
 
-/* Makes the decompressed form of a file, or of a member of an archive if the call has the input INPUT_NAME. SL_CANCELLED comes from
- * `has_time` and means that the work budget is used up. */
+/* The converter's function: decompresses a file, or extracts the member of an archive that the input INPUT_NAME names. unpack_bytes returns
+ * SL_CANCELLED when `has_time` has returned false: then the work budget is used up, and sl_budget_fail gives the code for that. */
 static enum sl_code unpack(struct conversion *conversion, const struct converter_call *call, void *result,
                            struct sl_error *error)
 {
@@ -22,6 +22,7 @@ static enum sl_code unpack(struct conversion *conversion, const struct converter
     return code == SL_CANCELLED ? sl_budget_fail(&conversion->budget, error) : code;
 }
 
+/* Checks the result that a worker process has sent: a bool of any other byte than 0 or 1 would be undefined behaviour. */
 static bool check_result(const void *result)
 {
     const struct unpack_result *unpacked = result;

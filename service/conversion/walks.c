@@ -4,18 +4,19 @@
 #include "minidump/pack.h"
 #include "symcache/symcache.h"
 
-/* ---- requests ----
+/* ---- requests to walk stacks, from the service to a converter ----
  *
- *     u32 number of tables, for each: u32 module, flags is_symbols and is_found, u64 ahead
- *     u32 number of walks, for each: u32 thread, what it has to remember (sl_walk_pack)
+ *     u32 number of tables (CFI caches and symcaches), for each: u32 module, u8 is_symbols, u8 is_found, u64 ahead
+ *     u32 number of stack walks, for each: u32 thread, state of the walk (sl_walk_pack)
  *
- * ---- answers ----
+ * ---- its answers ----
  *
- *     for each table of the request: u8 a walk has needed it
- *     for each walk: u8 need, u32 module, what it has to remember, u32 number of new frames
- *         for each: u64 resume, u64 instruction, u8 trust, registers if they are kept */
+ *     for each table of the request: u8, 1 if a walk has needed the table
+ *     for each walk: u8 need, u32 module that it needs something of, state of the walk (sl_walk_pack), u32 number of new frames
+ *         for each frame: u64 resume, u64 instruction, u8 trust, registers if they are kept */
 
-enum { TABLE_BYTES = 14, WALK_BYTES = 50, FRAME_BYTES = 17 }; /* of an item, at least */
+/* The least size of one table, walk or frame in a request or answer. */
+enum { TABLE_BYTES = 14, WALK_BYTES = 50, FRAME_BYTES = 17 };
 
 void walks_write_request(const struct thread_walk *walks, size_t walk_count, const struct walk_table *tables,
                          size_t table_count, struct sl_buf *out)
@@ -58,7 +59,7 @@ struct walk_coverage {
     uint64_t ahead;
 };
 
-/* True if the symbols have a function at the address. */
+/* True if the symbols have a function at the address (relative to the module, like all addresses that a walk looks up). */
 static bool is_covered(const struct sl_walk_symbols *symbols, uint64_t address)
 {
     const struct walk_coverage *covered = (const struct walk_coverage *)symbols;
@@ -66,7 +67,8 @@ static bool is_covered(const struct sl_walk_symbols *symbols, uint64_t address)
     return sl_symcache_lookup(&covered->table, address + covered->ahead, &location, 1) > 0;
 }
 
-/* Sets the outermost (not inlined) function at the address; false if there is none. */
+/* Sets the outermost (not inlined) function at the address; false if there is none, or if the inline chain is longer than the buffer, so
+ * that its last element, the outermost function, was not stored. */
 static bool function_at(const struct sl_walk_symbols *symbols, uint64_t address, uint32_t *function)
 {
     const struct walk_coverage *covered = (const struct walk_coverage *)symbols;
@@ -97,8 +99,8 @@ struct walks_work {
     struct sl_buf out;
 };
 
-/* Gives the module its CFI table, or, if `bytes` has no data, the answer that there is none (so that the walk does not ask again). The walk
- * adds `ahead` to addresses relative to the module before it looks them up. */
+/* Gives the module its CFI table. Without data in `bytes`, tells the walk that there is none, so that it does not ask again. The walk adds
+ * `ahead` to an address relative to the module before it looks it up in the table. */
 static enum sl_code set_cfi(struct walks_work *w, struct sl_walk_module *module, struct sl_bytes bytes, uint64_t ahead,
                             struct sl_error *error)
 {
@@ -112,7 +114,8 @@ static enum sl_code set_cfi(struct walks_work *w, struct sl_walk_module *module,
     return code;
 }
 
-/* Does the same with the symcache of the module: the walk asks it whether a possible return address lies in a function. */
+/* Gives the module its symcache, which the walk asks whether a possible return address lies in a function. Without data in `bytes`, tells
+ * the walk that there is none. `ahead` is added to an address relative to the module to look it up in the symcache. */
 static enum sl_code set_symbols(struct walks_work *w, struct sl_walk_module *module, struct sl_bytes bytes,
                                 uint64_t ahead, struct sl_error *error)
 {
@@ -127,8 +130,8 @@ static enum sl_code set_symbols(struct walks_work *w, struct sl_walk_module *mod
     return code;
 }
 
-/* Reads the list of tables in the request and gives them to their modules. The tables that were found are the call's table inputs, in the
- * same order. */
+/* Reads the list of tables (CFI caches and symcaches) in the request and gives each to its module. The request says of each whether it was
+ * found; the found ones are the table inputs of the call, in the same order, so `next` counts them. */
 static enum sl_code set_tables(struct walks_work *w, struct sl_reader *r, struct sl_error *error)
 {
     uint32_t count = read_count(r, TABLE_BYTES);
@@ -168,7 +171,7 @@ static void write_frames(struct walks_work *w, const struct sl_walk *walk)
     }
 }
 
-/* Writes which tables of the request were needed, over the bytes that were kept for this at the begin of the answer. */
+/* Writes which tables of the request the walks have needed, over the zero bytes that walk_all has put at the begin of the answer. */
 static void write_uses(struct walks_work *w)
 {
     for (uint32_t i = 0; i < w->table_count && !w->out.failed; i++) {
@@ -177,7 +180,8 @@ static void write_uses(struct walks_work *w)
     }
 }
 
-/* Goes on with one walk until it needs something, and writes what it found. False when out of memory. */
+/* Walks one stack on from its saved state until it ends or needs a table; writes its new frames, its new state and what it needs. False
+ * when out of memory. */
 static bool walk_thread(struct walks_work *w, size_t thread, struct sl_walk_saved *saved)
 {
     struct sl_walk_target target = sl_minidump_target(&w->dump, thread);
@@ -190,7 +194,7 @@ static bool walk_thread(struct walks_work *w, size_t thread, struct sl_walk_save
     target.compat = w->options->compat;
     target.work = &w->work;
     sl_minidump_start(&w->dump, thread, &registers, &stack);
-    if (!saved->frame_count)
+    if (!saved->frame_count) /* the walk has not begun: it starts from the registers of the thread */
         saved->registers = registers;
     struct sl_walk *walk = sl_walk_resume(&arena, &target, w->modules, &w->dump.module_map, saved, &stack);
     enum sl_walk_need need = walk ? sl_walk_run(walk, &module) : SL_WALK_DONE;
@@ -206,8 +210,8 @@ static bool walk_thread(struct walks_work *w, size_t thread, struct sl_walk_save
     return good && !w->out.failed;
 }
 
-/* Walks all stacks of the request as far as the tables allow. Converters run in a worker without state, so each call brings the saved state
- * of each walk with it. */
+/* Walks all stacks of the request as far as its tables allow. A worker process keeps nothing between two calls, so the request has the
+ * saved state of each walk. */
 static enum sl_code walk_all(struct walks_work *w, struct sl_error *error)
 {
     struct sl_reader r = sl_reader(converter_input_bytes(w->call, INPUT_WALKS), false);
@@ -222,7 +226,7 @@ static enum sl_code walk_all(struct walks_work *w, struct sl_error *error)
     enum sl_code code = set_tables(w, &r, error);
     uint32_t count = code == SL_OK ? read_count(&r, WALK_BYTES) : 0;
     for (uint32_t i = 0; i < w->table_count; i++)
-        sl_buf_u8(&w->out, 0); /* for write_uses */
+        sl_buf_u8(&w->out, 0); /* write_uses overwrites these bytes */
     for (uint32_t i = 0; i < count && code == SL_OK; i++) {
         struct sl_walk_saved saved;
         uint32_t thread = sl_read_u32(&r);
@@ -236,8 +240,8 @@ static enum sl_code walk_all(struct walks_work *w, struct sl_error *error)
     return code;
 }
 
-/* Continues the walks of the request and writes their frames and new states. They share one budget of steps (`w.work`),
- * which is separate from the conversion's budget: when it is used up the stacks are cut, and the conversion still succeeds. */
+/* The converter's function: continues the stack walks of the request, and writes their frames and new states. The walks share a budget of
+ * steps of their own (`w.work`), so that the conversion succeeds, with shorter stacks, when it is used up. */
 static enum sl_code walk(struct conversion *conversion, const struct converter_call *call, void *result,
                          struct sl_error *error)
 {
@@ -249,15 +253,14 @@ static enum sl_code walk(struct conversion *conversion, const struct converter_c
                            .out = {.budget = &conversion->budget}};
     sl_budget_init(&w.work, 0);
     sl_budget_limit(&w.work, 0, conversion->budget.expired, conversion->budget.arg);
-    atomic_store(&w.work.steps, w.options->steps);
+    atomic_store(&w.work.steps, w.options->steps); /* replaces those that sl_budget_init sets by file size */
     enum sl_code code = sl_minidump_unpack_stacks(converter_input_bytes(call, INPUT_STACKS),
                                                   converter_input_bytes(call, INPUT_FILE), &w.arena, &w.dump, error);
     if (code == SL_OK)
         code = walk_all(&w, error);
     if (code == SL_OK)
         code = conversion_write(conversion, call, &w.out, error);
-    /*  Several threads may have taken steps below 0. */
-    int64_t left = atomic_load(&w.work.steps);
+    int64_t left = atomic_load(&w.work.steps); /* may be negative: sl_budget_spend subtracts before it compares */
     found->steps = left < 0 ? 0 : left < w.options->steps ? left : w.options->steps;
     found->out_of_work = sl_budget_exhausted(&w.work);
     sl_buf_free(&w.out);
@@ -265,6 +268,7 @@ static enum sl_code walk(struct conversion *conversion, const struct converter_c
     return code;
 }
 
+/* Checks the result that a worker process has sent. */
 static bool check_result(const void *result)
 {
     const struct walks_result *found = result;
@@ -276,8 +280,8 @@ const struct converter converter_walk = {"walk", sizeof(struct walk_options), si
 
 /* ---- answers ---- */
 
-/* Reads the new frames of a walk after those it has. Damaged ones set r->failed: every walk has at least one frame, and its state says
- * how many there are. False when out of memory. */
+/* Appends the new frames in the answer to the frames of the walk. False only when out of memory. Damaged frames set r->failed: every walk
+ * has at least one frame, and the total must be the number in its saved state. */
 static bool read_frames(struct sl_reader *r, struct thread_walk *walk, bool keeps_registers, struct sl_arena *arena)
 {
     uint32_t count = read_count(r, FRAME_BYTES);

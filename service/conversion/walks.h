@@ -1,10 +1,10 @@
-/* Walks the stacks of a dump (unwind/walk.h) with tables of its modules, as far as the tables suffice. The caller gets what is wanted
- * and calls again, with what the walks have to remember.
+/* Walks the stacks of a dump (unwind/walk.h) with CFI caches and symcaches of its modules. A walk that needs a table which it was not given
+ * stops; the caller fetches the table and calls again, with the saved state of the walk.
  *
  *     options   struct walk_options
- *     inputs    INPUT_FILE: bytes that the dump's memory lies in, INPUT_STACKS: sl_minidump_pack_stacks,
- *               INPUT_WALKS: walks_write_request; tables: CFI caches and symcaches that the request names, in its order
- *     out       an answer, for walks_read_answer
+ *     inputs    INPUT_FILE: the bytes of the dump that hold the stacks' memory, INPUT_STACKS: what sl_minidump_pack_stacks has written,
+ *               INPUT_WALKS: what walks_write_request has written; tables: the CFI caches and symcaches in that request, in its order
+ *     out       the answer, read by walks_read_answer
  *     result    struct walks_result */
 #pragma once
 
@@ -17,22 +17,22 @@ struct walk_options {
     bool frame_pointer_first, keeps_registers, compat; /* as in struct sl_walk_target */
 };
 struct walks_result {
-    int64_t steps;    /* work that is left now, at most as before */
-    bool out_of_work; /* it was used up: walks have ended where they were */
+    int64_t steps;    /* work that is left after the call, at most walk_options.steps */
+    bool out_of_work; /* the work was used up: stacks were cut */
 };
 
 /* A table that was looked up for a module. */
 struct walk_table {
     uint32_t module;
     bool is_symbols;                /* a symcache, else a CFI cache */
-    bool is_found;                  /* else there is none */
+    bool is_found;                  /* false: the module has no such table */
     bool is_used;                   /* a walk has needed it; set by walks_read_answer, never cleared */
     uint64_t ahead;                 /* add it to an address relative to the module to look it up in the table */
     struct sl_bytes bytes;          /* of the file */
     const struct file_place *place; /* as in struct converter_input */
 };
 
-/* A walk that is not over. */
+/* The walk of one thread's stack, between two calls of the converter. */
 struct thread_walk {
     size_t thread;
     struct sl_walk_saved saved;
@@ -40,15 +40,16 @@ struct thread_walk {
     struct sl_registers *registers; /* of each frame, if they are kept */
     size_t frame_count, capacity, register_capacity;
     enum sl_walk_need need;
-    size_t module; /* that it needs something of */
+    size_t module; /* index of the module whose table it needs */
 };
 
-/* Writes the walks and the tables as bytes. `out->failed` when out of memory. */
+/* Writes the saved states of the walks and the list of tables as the input INPUT_WALKS. Sets `out->failed` when out of memory. */
 void walks_write_request(const struct thread_walk *walks, size_t walk_count, const struct walk_table *tables,
                          size_t table_count, struct sl_buf *out);
 
-/* Reads what the converter has written for these walks and tables, which are those of the request; checks every number. Adds the frames,
- * in the arena. SL_MALFORMED, SL_BUSY. */
+/* Reads the converter's answer for these walks and tables, which must be those of the request: updates the walks, appends their new frames
+ * (allocated in `arena`), and marks the tables that were used. SL_MALFORMED if a number in the answer is impossible; SL_BUSY without
+ * memory. */
 enum sl_code walks_read_answer(struct sl_bytes answer, struct thread_walk *walks, size_t count,
                                struct walk_table *tables, size_t table_count, size_t module_count, bool keeps_registers,
                                struct sl_arena *arena, struct sl_error *error);

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* /proc/self/cgroup has a line "0::/path" for cgroup v2. In a cgroup namespace that path may be the host's, which is not mounted here:
- * then the mounted root is this process's cgroup. */
+/* /proc/self/cgroup has a line "0::/path" for cgroup v2. In a container that path may be the host's, of which only this process's cgroup is
+ * mounted, as the root: so if /sys/fs/cgroup/path/name does not exist, /sys/fs/cgroup/name is opened. */
 FILE *cgroup_open(const char *name)
 {
     char path[640] = "", line[512];
@@ -18,6 +18,6 @@ FILE *cgroup_open(const char *name)
     file = path[0] ? fopen(path, "re") : NULL;
     if (file)
         return file;
-    snprintf(path, sizeof path, "/sys/fs/cgroup/%.64s", name); /* in a cgroup namespace the root is the own cgroup */
+    snprintf(path, sizeof path, "/sys/fs/cgroup/%.64s", name);
     return fopen(path, "re");
 }

@@ -8,12 +8,13 @@
 void context_switch(void **save, void *load) __attribute__((visibility("hidden")));
 void context_entry(void) __attribute__((visibility("hidden")));
 
-/* Lays out the first frame below `top` (16-byte aligned), so that switching to the returned stack pointer calls
- * run(arg). */
+/* Lays out the first frame of a fiber's stack below `top` (16-byte aligned). Returns the stack pointer; the first context_switch to it
+ * calls run(arg). */
 static inline void *context_make(void *top, void (*run)(void *arg), void *arg)
 {
 #if defined(__x86_64__)
-    /* r15 r14 r13 r12 rbx rbp, return address; after the `ret` the stack is aligned for the call in context_entry. */
+    /* The words that context_switch pops: r15 r14 r13 r12 rbx rbp and the return address; context_entry finds the argument in r13 and the
+     * function in r12. Two more words align the stack for its call of the function. */
     uintptr_t *frame = (uintptr_t *)top - 9;
     frame[0] = frame[1] = 0;
     frame[2] = (uintptr_t)arg;
@@ -23,8 +24,8 @@ static inline void *context_make(void *top, void (*run)(void *arg), void *arg)
     frame[7] = frame[8] = 0;
     return frame;
 #else
-    /* x19 to x30, then d8 to d15, as context_switch loads them: context_entry finds the function in x19 and its argument in x20, and
-     * x30 is where context_switch returns to. */
+    /* The words that context_switch loads: x19 to x30, then d8 to d15. It returns to x30, which is context_entry; that finds the function
+     * in x19 and its argument in x20. */
     uintptr_t *frame = (uintptr_t *)top - 20;
     for (int i = 0; i < 20; i++)
         frame[i] = 0;

@@ -2,14 +2,14 @@
 
 #include <time.h>
 
-/* Reading the CPU clock is a system call, reading the wall clock is not (vDSO). A thread cannot use more CPU time than wall
- * time has passed, so the CPU clock is read at most once per step. */
+/* Reading a thread's CPU clock is a system call, reading the wall clock is not (vDSO). A thread cannot use more CPU time than wall
+ * time has passed, so its CPU clock is read at most once per this much wall time. */
 static const uint64_t step_ns = 5 * 1000 * 1000;
 
 static _Atomic uint64_t serials;
 
-/* The clock that this thread is charged to, and the times of its last report. The serial detects a clock that was left by
- * siglongjmp. */
+/* The clock that this thread is charged to (its serial; 0 = none), and the times when the thread last added its CPU time to it. Not a
+ * pointer: after a siglongjmp out of the work, without cpu_clock_leave, the clock may be gone; a serial is never used again. */
 static _Thread_local struct {
     uint64_t serial, cpu_ns, wall_ns;
 } at;
@@ -38,7 +38,7 @@ bool cpu_clock_enter(struct cpu_clock *clock)
     return true;
 }
 
-/* Adds the CPU time of this thread since its last report. */
+/* Adds the CPU time that this thread has used since it last did so. */
 static void cpu_clock_report(struct cpu_clock *clock)
 {
     uint64_t cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -52,7 +52,8 @@ void cpu_clock_leave(struct cpu_clock *clock)
     at.serial = 0;
 }
 
-/* The thread's own CPU time is added at most once per step_ns; a thread that is not charged to this clock only compares. */
+/* First adds the calling thread's CPU time, at most once per step_ns, and only if it is charged to this clock. Then compares the sum of all
+ * threads with the limit. */
 bool cpu_clock_expired(void *arg)
 {
     struct cpu_clock *clock = arg;
@@ -70,7 +71,8 @@ struct cpu_timed_work {
     void *arg;
 };
 
-/* Charges a piece of work to the clock. Not if the thread is charged already, as it may run pieces inside of other work. */
+/* Does one item of parallel work, charging its CPU time to the clock. A thread that is charged to the clock already, as it runs the item
+ * inside of other work, is not charged twice. */
 static void do_piece(void *arg, size_t index, unsigned worker)
 {
     const struct cpu_timed_work *pieces = arg;
@@ -80,7 +82,8 @@ static void do_piece(void *arg, size_t index, unsigned worker)
         cpu_clock_leave(pieces->clock);
 }
 
-/* The function `run` of a struct cpu_parallel: lets the threads of `base` do the pieces, each charged to the clock. */
+/* The function `run` of a struct cpu_parallel: lets the threads of `base` call `work` for each of the `count` items, and charges their CPU
+ * time to the clock. */
 static void run_pieces(const struct sl_parallel *parallel, size_t count,
                        void (*work)(void *arg, size_t index, unsigned worker), void *arg)
 {

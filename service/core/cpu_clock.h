@@ -1,4 +1,4 @@
-/* CPU time of one piece of work, summed over all threads that share it. */
+/* CPU time of one job (e.g. the conversion of a file), summed over all threads that work on it. */
 #pragma once
 
 #include <stdatomic.h>
@@ -10,20 +10,22 @@
 struct cpu_clock {
     uint64_t serial; /* unique: never reused for another clock */
     uint64_t limit_ns;
-    _Atomic uint64_t spent_ns; /* as reported by the threads: from time to time, and by cpu_clock_leave */
+    _Atomic uint64_t
+        spent_ns; /* sum; each thread adds its time now and then (cpu_clock_expired) and at the end (cpu_clock_leave) */
 };
 
 void cpu_clock_init(struct cpu_clock *clock, uint64_t limit_ns);
 
-/* Charges the calling thread's CPU time to the clock until cpu_clock_leave. False if the thread is charged to it already: then
- * do not call cpu_clock_leave. */
+/* Charges the calling thread's CPU time to the clock until cpu_clock_leave. False if the thread is charged to this clock already, by an
+ * outer call: then do not call cpu_clock_leave, which the outer caller does. */
 bool cpu_clock_enter(struct cpu_clock *clock);
 void cpu_clock_leave(struct cpu_clock *clock);
 
-/* True if the limit is passed. For a `struct sl_budget`: cheap enough to be called every few microseconds. Any thread. */
+/* True if the threads have spent more than the limit. The `expired` of a `struct sl_budget`: cheap enough to be called every few
+ * microseconds. Any thread. */
 bool cpu_clock_expired(void *clock);
 
-/* Wraps `base`: the CPU time of its pieces is charged to the clock. */
+/* Runs work on the threads of `base` like `base` itself, and charges the CPU time of each thread to the clock. */
 struct cpu_parallel {
     struct sl_parallel parallel;
     const struct sl_parallel *base;

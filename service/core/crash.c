@@ -15,7 +15,7 @@
 #include "core/journal.h"
 #include "core/log.h"
 
-/* PATIENCE_S: the process is ended when the report takes longer, as a lock may be held for ever. */
+/* PATIENCE_S: alarm(2) ends the process when the crash report takes longer, e.g. because another thread holds a lock that it needs. */
 enum { STACK_BYTES = 64 * 1024, MAX_FRAMES = 64, MAX_MODULES = 64, MAX_ID = 20, PATIENCE_S = 10, MAX_LINE = 512 };
 
 static const struct {
@@ -30,7 +30,7 @@ struct crash_module {
     char path[160];
     uint8_t id[MAX_ID];
     size_t id_size;
-    bool shown; /* the report shows an address in it */
+    bool shown; /* the report has an address in it, so the report lists the module */
 };
 
 static struct {
@@ -48,7 +48,7 @@ struct crash_line {
     size_t size;
 };
 
-/* Adds text to the line, cut where the line is full. */
+/* Adds text to the line, cut where the line is full; one byte is left for the line end that crash_put adds. */
 static void add_bytes(struct crash_line *line, const char *text, size_t size)
 {
     size = size < MAX_LINE - 1 - line->size ? size : MAX_LINE - 1 - line->size;
@@ -61,7 +61,8 @@ static void crash_add(struct crash_line *line, const char *text)
     add_bytes(line, text, strlen(text));
 }
 
-/* Appends a number with at least `width` digits, and at least one. Without printf, which is not async-signal-safe. */
+/* Appends a number in the given base (10 or 16) with at least `width` digits, and at least one. Not by printf, which is not
+ * async-signal-safe. */
 static void crash_add_number(struct crash_line *line, uint64_t value, unsigned base, unsigned width)
 {
     char digits[24];
@@ -71,7 +72,7 @@ static void crash_add_number(struct crash_line *line, uint64_t value, unsigned b
     add_bytes(line, digits + at, sizeof digits - at);
 }
 
-/* Writes the line to both descriptors, with nothing but write(2), as the heap may be damaged. */
+/* Writes the line to both descriptors (-1 = none), with nothing but write(2), as the heap may be damaged, and empties it. */
 static void crash_put(const int fds[2], struct crash_line *line)
 {
     line->text[line->size++] = '\n';
@@ -81,7 +82,7 @@ static void crash_put(const int fds[2], struct crash_line *line)
     line->size = 0;
 }
 
-/* Reads the build id from the notes of a module; a damaged note ends the reading. */
+/* Reads the GNU build id from the notes of a loaded module, at address `at`; a damaged note ends the reading. */
 static void take_notes(struct crash_module *module, uintptr_t at, size_t size)
 {
     while (size >= sizeof(ElfW(Nhdr))) {
@@ -98,8 +99,8 @@ static void take_notes(struct crash_module *module, uintptr_t at, size_t size)
     }
 }
 
-/* Callback of dl_iterate_phdr(3): notes what the report needs of a loaded module. Modules are noted before a crash, because
- * dl_iterate_phdr takes a lock. Two modules have an empty name: the first is the program, a later one is the vDSO. */
+/* Callback of dl_iterate_phdr(3), called at the start because dl_iterate_phdr takes a lock: records address range, path and build id of a
+ * loaded module for a later crash report. Two modules have no name: the first one, which is the program, and the vDSO. */
 static int take_module(struct dl_phdr_info *info, size_t size, void *unused)
 {
     (void)size, (void)unused;
@@ -147,7 +148,7 @@ static void write_head(const int fds[2], int number, const siginfo_t *info)
             crash_add(&line, signals[i].name);
             crash_add(&line, ")");
         }
-    if (info->si_code > 0) {
+    if (info->si_code > 0) { /* raised by the kernel for an instruction, not sent by kill(2) or raise(3) */
         crash_add(&line, " at address 0x");
         crash_add_number(&line, (uintptr_t)info->si_addr, 16, 0);
         if (fiber_overflowed(info->si_addr))
@@ -165,7 +166,7 @@ static void write_head(const int fds[2], int number, const siginfo_t *info)
     crash_put(fds, &line);
 }
 
-/* Writes what all threads were working on. */
+/* Writes a line for each thread that was working on something, from the journal's notes in memory. */
 static void write_work(const int fds[2])
 {
     struct crash_line line = {.size = 0};
@@ -189,7 +190,8 @@ struct crash_stack_walk {
     unsigned count;
 };
 
-/* Writes one frame of the stack, and marks its module as shown. Ends the walk at address 0 or after MAX_FRAMES frames. */
+/* Callback of _Unwind_Backtrace: writes one frame of the stack, and marks its module for write_modules. Ends the walk at address 0 or after
+ * MAX_FRAMES frames. */
 static _Unwind_Reason_Code write_frame(struct _Unwind_Context *context, void *arg)
 {
     struct crash_stack_walk *walk = arg;
@@ -198,8 +200,7 @@ static _Unwind_Reason_Code write_frame(struct _Unwind_Context *context, void *ar
     uintptr_t address = _Unwind_GetIPInfo(context, &interrupted);
     if (!address || walk->count++ == MAX_FRAMES)
         return _URC_END_OF_STACK;
-    if (!interrupted)
-        /* the return address may belong to the next line or, after a noreturn call, to the next function */
+    if (!interrupted) /* a return address may belong to the next line or, after a noreturn call, to the next function */
         address--;
     struct crash_module *module = module_at(address);
     crash_add(&line, "0x");
@@ -216,7 +217,7 @@ static _Unwind_Reason_Code write_frame(struct _Unwind_Context *context, void *ar
     return _URC_NO_REASON;
 }
 
-/* Writes the modules of the frames, so that the addresses can be symbolicated. */
+/* Writes base address, build id and path of each module that has a frame in the report, so that the addresses can be symbolicated. */
 static void write_modules(const int fds[2])
 {
     struct crash_line line = {.size = 0};
@@ -245,7 +246,9 @@ void crash_report(int number, const siginfo_t *info)
             pause();
         return; /* this thread crashed again while it wrote the report: end now */
     }
-    alarm(PATIENCE_S); /* ends the process if a lock that the unwinder needs is held */
+    alarm(
+        /* ends the process if the report hangs, e.g. at a lock of the unwinder that another thread holds */
+        PATIENCE_S);
     int fds[2] = {STDERR_FILENO, log_report_fd()};
     struct crash_stack_walk walk = {fds, 0};
     journal_note_end(number, info->si_code > 0);
@@ -257,7 +260,8 @@ void crash_report(int number, const siginfo_t *info)
     alarm(0);
 }
 
-/* The signal handler: reports, restores the handler from before, and lets the signal happen again, so that it ends the process. */
+/* The signal handler: writes the report, restores the signal's previous action, and lets the signal happen again, which ends the
+ * process. */
 static void on_fatal(int number, siginfo_t *info, void *context)
 {
     (void)context;
@@ -269,8 +273,8 @@ static void on_fatal(int number, siginfo_t *info, void *context)
     for (size_t i = 0; i < SIGNALS; i++)
         if (signals[i].number == number)
             sigaction(number, &crash.before[i], NULL);
-    if (info->si_code <= 0)
-        raise(number); /* else the instruction is executed again and faults again */
+    if (info->si_code <= 0) /* sent by a process; after a fault, the instruction is executed again and faults again */
+        raise(number);
 }
 
 static _Unwind_Reason_Code stop_walk(struct _Unwind_Context *context, void *arg)
@@ -297,9 +301,10 @@ void crash_open(void)
     crash.open = true;
     crash.loop_thread = gettid();
     dl_iterate_phdr(take_module, NULL);
-    _Unwind_Backtrace(stop_walk, NULL); /* makes the unwinder load now what it loads at the first use */
+    _Unwind_Backtrace(stop_walk,
+                      NULL); /* the unwinder initializes itself at its first use: not safe in a signal handler */
     crash_thread();
     for (size_t i = 0; i < SIGNALS; i++)
-        if (signals[i].number != SIGBUS)
+        if (signals[i].number != SIGBUS) /* has a handler already (sigbus_guard.c), which calls crash_report */
             sigaction(signals[i].number, &action, &crash.before[i]);
 }

@@ -69,7 +69,7 @@ static size_t skip_blanks(struct sl_str text, size_t at)
     return at;
 }
 
-/* Parses digits at `*at`; false if there are none, or on overflow. */
+/* Parses the digits at `*at` and moves `*at` behind them; false if there are none, or on overflow. */
 static bool take_number(struct sl_str text, size_t *at, uint64_t *number)
 {
     struct sl_str rest = {text.data + *at, text.size - *at};
@@ -78,7 +78,7 @@ static bool take_number(struct sl_str text, size_t *at, uint64_t *number)
     return good;
 }
 
-/* Takes the word up to the next digit or blank. */
+/* Returns the characters from `*at` up to the next digit or blank, which may be none, and moves `*at` behind them. */
 static struct sl_str take_unit(struct sl_str text, size_t *at)
 {
     size_t start = *at;
@@ -87,7 +87,7 @@ static struct sl_str take_unit(struct sl_str text, size_t *at)
     return (struct sl_str){text.data + start, *at - start};
 }
 
-/* Sets the length of a unit; false if it is unknown. */
+/* Sets `*ns` to the nanoseconds of a unit of time ("ms", "hours"); false if the name is unknown. */
 static bool unit_of_duration(struct sl_str name, uint64_t *ns)
 {
     for (size_t i = 0; i < sizeof duration_units / sizeof *duration_units; i++) {
@@ -109,7 +109,7 @@ bool duration_parse(struct sl_str text, uint64_t *ns)
             return false;
         at = skip_blanks(text, at);
         struct sl_str name = take_unit(text, &at);
-        if (name.size == 0 && number == 0 && parts == 0 && at == text.size) {
+        if (name.size == 0 && number == 0 && parts == 0 && at == text.size) { /* the text "0": needs no unit */
             *ns = 0;
             return true;
         }
@@ -158,7 +158,7 @@ void duration_format(uint64_t ns, struct sl_buf *out)
         sl_buf_cstr(out, "0s");
 }
 
-/* The fraction has as many digits as it needs: zeros at its end are left out. */
+/* Writes the fraction exactly, without zeros at its end. */
 void duration_format_short(uint64_t ns, struct sl_buf *out)
 {
     uint64_t unit = ns >= S ? S : ns >= MS ? MS : ns >= US ? US : NS;

@@ -42,7 +42,8 @@ struct fiber {
     char request_id[MAX_REQUEST_ID];
 };
 
-/* A one-shot timer, recycled: closing a libuv timer takes a turn of the loop and an allocation each. */
+/* A one-shot timer. Stopped timers are kept in `free_timers` for the next use, as each new one would cost an allocation, and closing a
+ * libuv timer takes a turn of the loop. */
 struct timer {
     uv_timer_t handle;
     struct timer *next_free;
@@ -70,7 +71,8 @@ static uint8_t *get_stack(struct fiber *fiber)
     return (uint8_t *)(fiber + 1) - STACK_SIZE;
 }
 
-/* Takes a warm stack, or maps a new one. NULL when out of memory or mappings. */
+/* Takes the stack of an ended fiber from the list `warm`, or maps a new one. Returns the place of the `struct fiber` at its top; NULL when
+ * out of memory or mappings. */
 static struct fiber *stack_take(void)
 {
     struct fiber *fiber = warm;
@@ -88,12 +90,13 @@ static struct fiber *stack_take(void)
         munmap(memory, STACK_SIZE);
         return NULL;
     }
-    context_root(memory + GUARD_SIZE, STACK_SIZE - GUARD_SIZE);
+    context_root(memory + GUARD_SIZE, STACK_SIZE - GUARD_SIZE); /* LeakSanitizer finds pointers in it */
     stacks++;
     return (struct fiber *)(memory + STACK_SIZE) - 1;
 }
 
-/* Updates `deepest` by how far down the fiber's stack was used: pages that were never touched are not resident. */
+/* Raises `deepest`, the largest stack use seen, if this stack was used further down. The stack grows down, and pages that were never
+ * touched are not resident: so the lowest resident page above the guard page shows how far. */
 static void stack_measure(struct fiber *fiber)
 {
     enum { PAGE = 4096, PAGES = STACK_SIZE / PAGE };
@@ -118,7 +121,7 @@ static void stack_unmap(struct fiber *fiber)
     stacks--;
 }
 
-/* Keeps the stack of an ended fiber, or unmaps it if enough are kept. */
+/* Keeps the stack of an ended fiber in the list `warm` for a later fiber, or unmaps it if enough are kept. */
 static void stack_give(struct fiber *fiber)
 {
     if (warm_count >= WARM_STACKS) {
@@ -131,7 +134,7 @@ static void stack_give(struct fiber *fiber)
 }
 
 /* ---- switching ---- */
-/* Switches to the resumer; returns when the fiber is resumed. */
+/* Stops the running fiber: switches back to whoever resumed it, the loop or another fiber. Returns when the fiber is resumed. */
 static void park(struct fiber *fiber)
 {
     /* NULL tells the sanitizer that this fiber will not run again, so that it frees the fiber's fake stack. */
@@ -141,7 +144,7 @@ static void park(struct fiber *fiber)
     context_finish_switch(fiber->fake_stack, &resumer.stack, &resumer.stack_size);
 }
 
-/* Runs as the first function on a fiber's stack. It never returns: there is nothing below it. */
+/* Runs as the first function on a fiber's stack. It never returns, as it has no caller: for an ended fiber, park() does not return. */
 static void fiber_main(void *arg)
 {
     struct fiber *fiber = arg;
@@ -151,20 +154,21 @@ static void fiber_main(void *arg)
     park(fiber);
 }
 
+/* Returns the same pointer as a further reference; NULL for NULL. */
 static struct fiber_trace_ids *trace_hold(struct fiber_trace_ids *trace)
 {
     if (trace)
         trace->holders++;
     return trace;
 }
-
 static void trace_release(struct fiber_trace_ids *trace)
 {
     if (trace && --trace->holders == 0)
         free(trace);
 }
 
-/* Frees an ended fiber, on the stack of its resumer; the last one of a group wakes the fiber that waits for the group. */
+/* Frees an ended fiber. Runs on the stack of whoever resumed it, as the fiber's own is freed. If it was the last one of its group, wakes
+ * the fiber that waits for the group and calls the group's `on_empty`. */
 static void fiber_end(struct fiber *fiber)
 {
     struct fiber_group *group = fiber->group;
@@ -184,7 +188,8 @@ static void fiber_end(struct fiber *fiber)
         group->on_empty(group);
 }
 
-/* Runs a fiber until it parks or ends. `resumer` is saved, because a fiber can start another one that runs at once. */
+/* Runs a fiber until it parks (waits to be woken) or ends. Saves `resumer`, where the caller's own park() returns to, as the caller may be
+ * a fiber that starts another one which runs at once (fiber_run). */
 static void resume(struct fiber *fiber)
 {
     struct resumer outer = resumer;
@@ -216,7 +221,8 @@ static void make_ready(struct fiber *fiber)
     ready_last = fiber;
 }
 
-/* Runs only the fibers that are ready at the call: those that they wake run later, so that the loop can poll first. */
+/* Runs only the fibers that are ready at the call (up to `last`), and only until the time slice is used up: fibers that they wake run
+ * later, so that the loop can poll first. True if some are left. */
 bool fibers_run_ready(void)
 {
     struct fiber *last = ready_last;
@@ -233,8 +239,8 @@ bool fibers_run_ready(void)
 }
 
 /* ---- start ---- */
-/* Makes a fiber that has not run yet, a member of `group` (NULL: the root group). It inherits request id and trace of its creator, so that
- * its log lines can be found. */
+/* Creates a fiber in `group` (NULL: the root group) without starting it. It inherits request id and trace of the fiber that creates it, so
+ * that its log lines can be found. NULL when out of memory. */
 static struct fiber *fiber_new(struct fiber_group *group, void (*run)(void *arg), void *arg)
 {
     if (!group)
@@ -269,7 +275,6 @@ static struct fiber *fiber_new(struct fiber_group *group, void (*run)(void *arg)
     return fiber;
 }
 
-/* Starts a fiber without a check of max_fibers: for work whose admission was checked before. */
 bool fiber_start_admitted(struct fiber_group *group, void (*run)(void *arg), void *arg)
 {
     struct fiber *fiber = fiber_new(group, run, arg);
@@ -278,12 +283,10 @@ bool fiber_start_admitted(struct fiber_group *group, void (*run)(void *arg), voi
     make_ready(fiber);
     return true;
 }
-
 bool fiber_start(struct fiber_group *group, void (*run)(void *arg), void *arg)
 {
     return live < limit && fiber_start_admitted(group, run, arg);
 }
-
 bool fiber_start_now(struct fiber_group *group, void (*run)(void *arg), void *arg)
 {
     return current ? fiber_start(group, run, arg) : fiber_run(group, run, arg);
@@ -306,12 +309,10 @@ struct fiber_group *fiber_group_current(void)
 {
     return current ? current->group : NULL;
 }
-
 bool fiber_cancelled(void)
 {
     return current && current->group->cancelled;
 }
-
 bool fiber_expired(void)
 {
     const struct fiber_group *group = current ? current->group : NULL;
@@ -328,35 +329,30 @@ void fiber_set_request_id(struct sl_str id)
     if (id.size)
         memcpy(current->request_id, id.data, current->request_id_size);
 }
-
 struct sl_str fiber_request_id(void)
 {
     return current ? (struct sl_str){current->request_id, current->request_id_size} : (struct sl_str){NULL, 0};
 }
-
 void fiber_set_work(const struct journal_work *work)
 {
     if (current)
         current->work = work;
 }
-
 const struct journal_work *fiber_work(void)
 {
     return current ? current->work : NULL;
 }
-
 void fiber_set_cancel(const atomic_bool *flag)
 {
     if (current)
         current->cancel = flag;
 }
-
 const atomic_bool *fiber_cancel_flag(void)
 {
     return current ? current->cancel : NULL;
 }
 
-/* Without memory the request goes on without its trace, rather than with the one of before. */
+/* Without memory the fiber has no trace afterwards: its previous trace would be wrong. */
 void fiber_set_trace(struct sl_str trace, struct sl_str baggage)
 {
     struct fiber_trace_ids *kept =
@@ -367,7 +363,7 @@ void fiber_set_trace(struct sl_str trace, struct sl_str baggage)
         memcpy(text, trace.size ? trace.data : "", trace.size);
         memcpy(text + trace.size, baggage.size ? baggage.data : "", baggage.size);
     }
-    if (!current)
+    if (!current) /* `kept` is NULL then */
         return;
     trace_release(current->trace);
     current->trace = kept;
@@ -377,18 +373,15 @@ struct sl_str fiber_trace(void)
 {
     return current && current->trace ? current->trace->trace : (struct sl_str){NULL, 0};
 }
-
 struct sl_str fiber_baggage(void)
 {
     return current && current->trace ? current->trace->baggage : (struct sl_str){NULL, 0};
 }
-
 void fiber_add_wait_ns(uint64_t ns)
 {
     if (current)
         current->waited_ns += ns;
 }
-
 uint64_t fiber_waited_ns(void)
 {
     return current ? current->waited_ns : 0;
@@ -453,7 +446,7 @@ void fiber_wake(struct fiber *fiber)
 }
 
 /* ---- timers ---- */
-/* Takes a stopped timer; NULL when out of memory. */
+/* Returns a timer that is not started, from `free_timers` or newly allocated; NULL when out of memory. */
 static struct timer *timer_take(void)
 {
     struct timer *timer = free_timers;
@@ -479,7 +472,8 @@ static void timer_give(struct timer *timer)
     free_timers = timer;
 }
 
-/* Wakes the fiber of the timer, or cancels its group. A timer of a group is a deadline: `expired` tells it from other reasons to cancel. */
+/* Wakes the fiber that sleeps until this timer, or cancels the group whose deadline it is. `expired` tells that the deadline, not another
+ * reason, has cancelled the group: so it stays false if the group was cancelled before. */
 static void on_timer(uv_timer_t *handle)
 {
     struct timer *timer = handle->data;
@@ -498,7 +492,7 @@ static void timer_set(struct timer *timer, uint64_t ms)
     uv_timer_start(&timer->handle, on_timer, ms, 0);
 }
 
-/* Waits again after a wake-up that another event caused, until the timer has fired. */
+/* fiber_suspend also returns when something else has woken the fiber: then it waits again, until the timer has fired. */
 bool fiber_sleep(uint64_t ms)
 {
     if (fiber_cancelled())
@@ -530,7 +524,7 @@ void fiber_group_init(struct fiber_group *group, struct fiber_group *parent)
 
 void fiber_group_deadline(struct fiber_group *group, uint64_t ms)
 {
-    if (group->timer)
+    if (group->timer) /* it has a deadline already */
         return;
     struct timer *timer = timer_take();
     if (!timer)
@@ -540,8 +534,8 @@ void fiber_group_deadline(struct fiber_group *group, uint64_t ms)
     timer_set(timer, ms);
 }
 
-/* Wakes every fiber of the group and of the groups below it that waits in a cancellable call. A group that is cancelled already has nothing
- * left to wake. */
+/* Wakes every fiber of the group, and of its child groups, that waits in a cancellable call. If the group is cancelled already, the first
+ * call has done so, and later calls of its fibers do not wait. */
 void fiber_group_cancel(struct fiber_group *group)
 {
     if (group->cancelled)
@@ -554,7 +548,7 @@ void fiber_group_cancel(struct fiber_group *group)
         fiber_group_cancel(child);
 }
 
-/* Frees the group's timer and takes the group out of its parent. Its fibers have ended. */
+/* Returns the group's timer to the free timers and takes the group out of its parent's list. Its fibers must have ended. */
 void fiber_group_finish(struct fiber_group *group)
 {
     if (group->timer)
@@ -568,18 +562,19 @@ void fiber_group_finish(struct fiber_group *group)
     group->parent = NULL;
 }
 
-/* Starts no helper when half of max_fibers run: the other half is for requests, which cannot go on without fibers. */
+/* Starts no helper when half of max_fibers run: the other half is for requests, which cannot be served without a fiber. A helper inherits
+ * the journal work and the cancel flag of the fiber that starts it. */
 bool fiber_start_helper(struct fiber_group *group, void (*run)(void *arg), void *arg)
 {
     if (live >= limit / 2 || !fiber_start(group, run, arg))
         return false;
-    /* fiber_new puts the new fiber first */
+    /* `first` is the helper: fiber_new puts a new fiber at the front of the group's list */
     group->first->work = current->work;
     group->first->cancel = current->cancel;
     return true;
 }
 
-/* Not cancellable: the fibers of a cancelled group use its owner's memory until they have ended. */
+/* The wait is not cancellable, as the fibers of the group use memory of the caller until they have ended. */
 void fiber_group_wait(struct fiber_group *group)
 {
     while (group->count > 0) {
@@ -591,7 +586,6 @@ void fiber_group_wait(struct fiber_group *group)
 }
 
 /* ---- wait lists ---- */
-
 /* Takes a node out of the list. */
 static void list_remove(struct fiber_wait_list *list, struct fiber_wait_node *node)
 {
@@ -633,7 +627,8 @@ enum fiber_wait fiber_wait_on(struct fiber_wait_list *list, uint64_t timeout_ms)
     return fiber_cancelled() ? FIBER_CANCELLED : FIBER_TIMED_OUT;
 }
 
-/* Wakes the fiber that has waited longest; the woken one finds `woken` set, and so tells this from a timeout. */
+/* Wakes the fiber that has waited longest on the list. Its fiber_wait_on finds `woken` set in its node, and so tells this from a
+ * timeout. */
 void fiber_wake_one(struct fiber_wait_list *list)
 {
     struct fiber_wait_node *node = list->first;
@@ -669,20 +664,20 @@ void fiber_set_limit(size_t max_fibers)
 {
     limit = max_fibers;
 }
-
 void fibers_open(uv_loop_t *the_loop)
 {
     loop = the_loop;
     fiber_group_init(&root, NULL);
 }
 
+/* Closes the timers, all of which are free once the last fiber has ended. fibers_free frees them after the loop has run once more. */
 void fibers_close(void)
 {
     for (struct timer *timer = free_timers; timer; timer = timer->next_free)
         uv_close((uv_handle_t *)&timer->handle, NULL);
 }
 
-/* Frees timers and stacks kept for reuse, after the loop has ended. */
+/* Frees the timers and stacks that were kept for reuse. Called after the loop has ended, when fibers_close has closed the timers. */
 void fibers_free(void)
 {
     while (free_timers) {
