@@ -27,10 +27,11 @@ struct fiber_group {
     struct fiber *first;              /* running or suspended fibers */
     struct fiber *waiter;             /* the fiber in fiber_group_wait */
     size_t count;                     /* live fibers of the group itself, without those of child groups */
-    void *timer;                      /* deadline, or NULL */
+    void *timer;                      /* the timer of the deadline; NULL = no deadline */
     atomic_bool cancelled;            /* written by the loop; pool threads may read it */
     bool expired;                     /* cancelled by its deadline */
-    /* Called by the loop, or in fiber_run, when the last fiber has ended; may be NULL, and may free or reuse the group's memory. */
+    /* Called when the last fiber of the group has ended, by the loop or in fiber_run; it may free or reuse the group's memory. NULL =
+     * nothing. */
     void (*on_empty)(struct fiber_group *group);
 };
 
@@ -41,10 +42,12 @@ void fiber_group_init(struct fiber_group *group, struct fiber_group *parent);
  * the group has no deadline. */
 void fiber_group_deadline(struct fiber_group *group, uint64_t ms);
 
+/* Makes every present and later wait of the group's fibers, and of its child groups, end at once with SL_CANCELLED or false. */
 void fiber_group_cancel(struct fiber_group *group);
 
-/* Suspends until all fibers of the group have ended (cancelled or not), then detaches it from its parent. Call this before the
- * group's memory is freed or, if all fibers are known to have ended, fiber_group_finish. */
+/* fiber_group_wait suspends the caller until all fibers of the group have ended (cancelled or not), then takes the group out of its parent.
+ * fiber_group_finish only does the latter, for a group whose fibers are known to have ended. Call one of them before the group's memory is
+ * freed. */
 void fiber_group_wait(struct fiber_group *group) SL_SUSPENDS;
 void fiber_group_finish(struct fiber_group *group);
 
@@ -52,10 +55,12 @@ void fiber_group_finish(struct fiber_group *group);
  * thread only, from a fiber or from a loop callback. */
 bool fiber_start(struct fiber_group *group, void (*run)(void *arg), void *arg);
 
-/* Like fiber_start, but ignores max_fibers: for work inside of requests that were admitted already. False when memory is out. */
+/* Like fiber_start, but ignores max_fibers: for work of a request that has begun, which must not fail because new requests use up the
+ * limit. False when memory is out. */
 bool fiber_start_admitted(struct fiber_group *group, void (*run)(void *arg), void *arg);
 
-/* Like fiber_start, but a call from a loop callback runs the fiber at once, until it first suspends. */
+/* In a fiber the same as fiber_start; in a loop callback the same as fiber_run, which runs the new fiber at once, until it first
+ * suspends. */
 bool fiber_start_now(struct fiber_group *group, void (*run)(void *arg), void *arg);
 
 /* Like fiber_start, but the fiber runs at once, until it first suspends; then the caller (a fiber or the loop) continues
@@ -66,36 +71,37 @@ bool fiber_run(struct fiber_group *group, void (*run)(void *arg), void *arg);
  * fibers are left for new requests. */
 bool fiber_start_helper(struct fiber_group *group, void (*run)(void *arg), void *arg);
 
-/* Runs `run(arg)` in the running fiber and in up to `helpers` further ones, fewer when half of max_fibers run, so that fibers
- * are left for new requests. They share a work list in `arg`: each takes items from it until it is empty or the fiber is
- * cancelled, which happens to all of them with the running fiber's group. Returns when all have ended; false when cancelled. */
+/* Runs `run(arg)` in the running fiber and in up to `helpers` new ones; no new ones while half of max_fibers run, so that fibers are left
+ * for requests. `run` takes items of a work list in `arg`, which all these fibers share, until the list is empty or fiber_cancelled():
+ * cancelling the running fiber's group cancels all. Returns when all have ended; false when cancelled. */
 bool fiber_run_workers(void (*run)(void *arg), void *arg, size_t helpers) SL_SUSPENDS;
 
-/* Calls `run` for each item, in at most `at_once` fibers, the running one among them. False when cancelled: then some items were skipped. */
+/* Calls `run` for each item, in at most `at_once` fibers, the running one among them. False when cancelled: then some items were
+ * skipped. */
 bool fiber_for_each(void (*run)(void *item), void **items, size_t count, size_t at_once) SL_SUSPENDS;
 
 struct fiber *fiber_self(void); /* NULL outside of fibers */
 bool fiber_cancelled(void);     /* true if the running fiber's group is cancelled */
-bool fiber_expired(void);       /* true if it was cancelled by a deadline: its own or that of an ancestor */
+bool fiber_expired(void);       /* true if a deadline has cancelled the running fiber's group, or a group above it */
 
 /* Returns the running fiber's group, to be the parent of groups that end with it; NULL outside of fibers. */
 struct fiber_group *fiber_group_current(void);
 
-/* Parks the running fiber until fiber_wake; returns false when its group is or gets cancelled. The building block of everything
- * that suspends: a caller that gave the fiber to a callback must take it back before it returns on false. */
+/* Parks (stops) the running fiber until fiber_wake; returns false when its group is or gets cancelled. All waits are made of it: a caller
+ * that has told a callback to wake this fiber must withdraw that before it returns because of false. */
 bool fiber_suspend(void) SL_SUSPENDS;
-/* Lets the other fibers that are ready run first; for long work when loop_slice_is_used_up(). False when cancelled. */
+/* Lets the other fibers that are ready run first: for long work on the loop, when loop_slice_is_used_up(). False when cancelled. */
 bool fiber_yield(void) SL_SUSPENDS;
 
-/* Like fiber_suspend, but not woken by cancellation: for operations that must be waited for (a pool job that uses the caller's
- * stack). */
+/* Like fiber_suspend, but cancelling does not wake the fiber: for an operation that must be waited for, such as a pool job that uses the
+ * caller's stack. */
 void fiber_suspend_uncancellable(void) SL_SUSPENDS;
 
-/* Names what the running fiber is about to wait for, until it is woken; for reports of the service's state. `what` is not
- * copied. */
+/* Names what the running fiber is about to wait for ("memory"); the name holds until the fiber is woken. Reports of the service's state
+ * show it. `what` is not copied. */
 void fiber_set_wait_reason(const char *what);
-/* Returns what the first waiting fiber of the group, or of its descendants, named by fiber_set_wait_reason; NULL if
- * none did. */
+/* Returns the wait reason of the first fiber of the group, else of its child groups, that waits and has set one with fiber_set_wait_reason;
+ * NULL if there is none. */
 const char *fiber_group_wait_reason(const struct fiber_group *group);
 
 /* Makes a parked fiber run again in this or the next turn of the loop. Waking a fiber twice before it runs counts once. Waking
@@ -103,7 +109,7 @@ const char *fiber_group_wait_reason(const struct fiber_group *group);
  * thread only. */
 void fiber_wake(struct fiber *fiber);
 
-/* Sleeps; false when cancelled, and at once without memory for a timer. */
+/* Sleeps for `ms` milliseconds, then returns true. Returns false early when cancelled, and at once without memory for a timer. */
 bool fiber_sleep(uint64_t ms) SL_SUSPENDS;
 
 /* A list of fibers waiting for one event (an in-flight computation of the cache, a free slot). Zeros are an empty list. */
@@ -117,8 +123,10 @@ struct fiber_wait_list {
 };
 enum fiber_wait { FIBER_WOKEN, FIBER_TIMED_OUT, FIBER_CANCELLED };
 
-/* Waits on the list; `timeout_ms` UINT64_MAX = for ever. Without memory for a timer it times out at once. */
+/* Waits at the end of the list until fiber_wake_one or fiber_wake_all wakes this fiber; `timeout_ms` UINT64_MAX = for ever. Without memory
+ * for a timer it times out at once. */
 enum fiber_wait fiber_wait_on(struct fiber_wait_list *list, uint64_t timeout_ms) SL_SUSPENDS;
+/* Wake the fiber that has waited longest, or all; nothing if none waits. */
 void fiber_wake_one(struct fiber_wait_list *list);
 void fiber_wake_all(struct fiber_wait_list *list);
 
@@ -143,7 +151,8 @@ const struct journal_work *fiber_work(void); /* NULL outside of fibers */
 void fiber_set_cancel(const atomic_bool *flag);
 const atomic_bool *fiber_cancel_flag(void); /* NULL outside of fibers */
 
-/* Adds to the time that the running fiber has waited in queues for memory or a pool thread; the second function returns it. */
+/* The first adds to the total time that the running fiber has waited in queues for memory or a pool thread; the second returns the
+ * total. */
 void fiber_add_wait_ns(uint64_t ns);
 uint64_t fiber_waited_ns(void);
 
@@ -153,8 +162,8 @@ bool fiber_overflowed(const void *address);
 /* For metrics. */
 size_t fiber_count(void);
 size_t fiber_stacks_allocated(void);
-/* Returns the largest stack use seen of a fiber that has ended, in bytes (whole pages). Costs a system call for each recycled
- * stack. */
+/* Returns the largest stack use of the fibers that have ended, in bytes (whole pages). Costs a system call for each stack that is kept for
+ * reuse. */
 size_t fiber_stack_peak(void);
 
 /* max_fibers of the configuration; default 20000. fiber_start_admitted may go beyond it. */

@@ -18,7 +18,7 @@ struct worker_items {
     size_t count, next;
 };
 
-/* Runs items until none is left. Needs no lock: fibers run one at a time on the loop. */
+/* Runs items of the list until none is left or the fiber is cancelled. Needs no lock: fibers run one at a time on the loop. */
 static void take_items(void *arg)
 {
     struct worker_items *list = arg;
@@ -30,5 +30,5 @@ bool fiber_for_each(void (*run)(void *item), void **items, size_t count, size_t 
 {
     struct worker_items list = {run, items, count, 0};
     size_t fibers = count < at_once ? count : at_once;
-    return fiber_run_workers(take_items, &list, fibers ? fibers - 1 : 0);
+    return fiber_run_workers(take_items, &list, fibers ? fibers - 1 : 0); /* the running fiber is one of them */
 }

@@ -24,7 +24,7 @@ bool files_sync_directory(const char *path)
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return false;
-    bool good = fsync(fd) == 0 || errno == EINVAL; /* the file system does not support it */
+    bool good = fsync(fd) == 0 || errno == EINVAL; /* EINVAL: the file system cannot sync directories */
     int reason = errno;
     close(fd);
     errno = reason;
@@ -49,13 +49,14 @@ static bool sync_parent(const char *path)
     return get_parent(path, parent) && files_sync_directory(parent);
 }
 
-/* Makes one directory; true also if it exists. */
+/* Makes one directory, whose parent must exist; true also if the directory exists. With FILES_DURABLE its new name is synced. */
 static bool make_one(const char *path, mode_t mode, enum files_sync sync)
 {
     return mkdir(path, mode) == 0 ? sync != FILES_DURABLE || sync_parent(path) : errno == EEXIST;
 }
 
-/* Makes a directory with its parents. Starts with the last component, as most parents exist. Changes `path` and restores it. */
+/* Makes a directory; if that fails because its parent is missing, makes the parent in the same way and tries again. Cuts `path` at the
+ * parent meanwhile. */
 static bool make_directories(char *path, mode_t mode, enum files_sync sync)
 {
     if (make_one(path, mode, sync))
@@ -89,7 +90,7 @@ uint64_t files_random(void)
     uint64_t random;
     if (getrandom(&random, sizeof random, 0) == (ssize_t)sizeof random)
         return random;
-    /* Without the kernel's generator: before it is seeded, or if seccomp forbids it. */
+    /* getrandom fails if seccomp forbids it, so mix the time, a counter and the process id. */
     clock_gettime(CLOCK_REALTIME, &now);
     return ((uint64_t)now.tv_sec * (uint64_t)second_ns + (uint64_t)now.tv_nsec) * 0x9E3779B97F4A7C15u + count++ +
            (uint64_t)getpid();
@@ -106,6 +107,7 @@ int files_temp(const char *directory, const char *prefix, mode_t make, char *pat
         int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
         if (fd >= 0)
             return fd;
+        /* Tries again with another name if this one exists, or when the missing directory is made. */
         if (errno != EEXIST && !(errno == ENOENT && make && files_make_directory(directory, make, FILES_UNSYNCED)))
             break;
     }
@@ -124,6 +126,7 @@ bool files_publish(int fd, const char *from, const char *to, enum files_sync syn
     bool good = fd < 0 || sync == FILES_UNSYNCED || (sync == FILES_CONTENTS ? fdatasync(fd) : fsync(fd)) == 0;
     bool moved = good && rename(from, to) == 0;
     char parent[MAX_PATH];
+    /* More than once, as another process may remove the empty directory before the file is in it. */
     for (int attempt = 0; good && !moved && errno == ENOENT && attempt < ATTEMPTS; attempt++)
         moved = get_parent(to, parent) && make_directories(parent, 0750, sync) && rename(from, to) == 0;
     return moved && (sync != FILES_DURABLE || sync_parent(to));
@@ -143,9 +146,10 @@ struct file_place *file_place_new(const char *path, int fd)
     return place;
 }
 
-static atomic_ulong unnamed_files; /* descriptors of file_place_new_unnamed */
+static atomic_ulong unnamed_files; /* number of descriptors that file_place_new_unnamed keeps open */
 
-/* Such files may use an eighth of the process's descriptors: the others are for connections and downloads. */
+/* Files without a name, each of which needs a descriptor, may use an eighth of the process's: the others are for connections and
+ * downloads. */
 static bool may_keep_unnamed(void)
 {
     struct rlimit files;
@@ -159,7 +163,7 @@ struct file_place *file_place_new_unnamed(int fd)
     struct file_place *place = may_keep_unnamed() ? file_place_new("", fd) : NULL;
     if (!place)
         return NULL;
-    place->fd = open(path, O_RDONLY | O_CLOEXEC);
+    place->fd = open(path, O_RDONLY | O_CLOEXEC); /* opens the unnamed file once more, for reading only */
     if (place->fd >= 0) {
         atomic_fetch_add(&unnamed_files, 1);
         return place;
@@ -177,7 +181,8 @@ void file_place_free(struct file_place *place)
     free(place);
 }
 
-/* O_NONBLOCK: opening a FIFO that has taken the file's place must not wait for a writer. */
+/* Opens the file and checks that it is still the described one. O_NONBLOCK: if a FIFO has the name by now, opening must not wait for a
+ * writer. */
 int file_place_open(const struct file_place *place)
 {
     struct stat st;
@@ -219,7 +224,8 @@ struct dirent *dir_next(DIR *dir, struct stat *st)
 
 /* ---- walking ---- */
 
-/* Reports the entry as failed, unless it was removed meanwhile: then returns true. */
+/* Called when an entry could not be examined, opened or read, with errno. Returns true if it was removed meanwhile (ENOENT); else reports
+ * it to the walk's `failed`. */
 static bool walk_failed(const struct dir_walk *walk, const struct dir_entry *entry)
 {
     bool gone = errno == ENOENT;
@@ -230,7 +236,7 @@ static bool walk_failed(const struct dir_walk *walk, const struct dir_entry *ent
 
 static bool walk_directory(const struct dir_walk *walk, DIR *dir, const struct dir_entry *self, bool is_root);
 
-/* Visits one entry, a directory after its contents. True if it was removed. */
+/* Visits one entry; if it is a directory, walks its contents first. True if the entry was removed, by `visit` or by someone else. */
 static bool walk_entry(const struct dir_walk *walk, struct dir_entry *entry)
 {
     struct stat st;
@@ -246,7 +252,8 @@ static bool walk_entry(const struct dir_walk *walk, struct dir_entry *entry)
     return walk->visit(walk->arg, entry);
 }
 
-/* Visits all entries of the directory `self`, and closes it. True if it is empty afterwards. */
+/* Visits all entries of the directory `self`, which is open as `dir`, and closes `dir`. True if it is empty afterwards. `is_root`: it is
+ * where the walk began, so that its entries have no parent and depth 0. */
 static bool walk_directory(const struct dir_walk *walk, DIR *dir, const struct dir_entry *self, bool is_root)
 {
     bool emptied = true;
@@ -257,7 +264,7 @@ static bool walk_directory(const struct dir_walk *walk, DIR *dir, const struct d
                                   .depth = is_root ? 0 : self->depth + 1};
         emptied &= walk_entry(walk, &entry);
     }
-    if (errno != 0)
+    if (errno != 0) /* of dir_next: not all entries could be read */
         emptied &= walk_failed(walk, self);
     closedir(dir);
     return emptied;
@@ -270,7 +277,7 @@ bool dir_walk(const struct dir_walk *walk, int at, const char *name)
     return dir ? walk_directory(walk, dir, &root, true) : walk_failed(walk, &root);
 }
 
-/* Tries unlinkat(2) first, as most entries are files; it fails for a directory, which is then removed with its contents. */
+/* Tries to unlink each entry first, as most are files; unlinkat(2) fails for a directory, which is then removed with its contents. */
 void dir_remove(int at, const char *name, unsigned depth)
 {
     DIR *dir = dir_open(at, name);
@@ -285,7 +292,7 @@ void dir_remove(int at, const char *name, unsigned depth)
 
 /* ---- change counters ---- */
 
-/* Makes a counter of inode and mtime: one of them changes even if the file is deleted and created anew. */
+/* Makes a change counter of the file's inode and mtime: at least one of them changes even if the file is deleted and created anew. */
 static struct change_counter make_counter(const struct stat *st)
 {
     return (struct change_counter){st->st_ino, files_mtime_ns(st)};
@@ -300,8 +307,8 @@ struct change_counter change_counter_read(const char *path, bool remote)
     return known ? make_counter(&st) : (struct change_counter){0};
 }
 
-/* The new mtime is the present time or, if that is not later than the file's mtime, a little more than the latter: by a random number
- * of nanoseconds, so that two processes do not choose the same. */
+/* The new mtime is the present time. If that is not later than the file's mtime, it is the file's mtime plus a random number of
+ * nanoseconds, so that two processes do not choose the same. */
 bool change_counter_bump(const char *path, bool exclusive, struct change_counter *before, int64_t *made)
 {
     struct timespec now, times[2];

@@ -10,8 +10,8 @@
 
 /* ---- making ---- */
 
-/* What survives a crash of the machine: nothing is guaranteed; the contents, once the name exists; contents and name, as needed
- * before an upload is acknowledged. */
+/* What of a new file survives a crash of the machine. FILES_UNSYNCED: nothing is guaranteed; FILES_CONTENTS: if the name survives, so do
+ * the contents; FILES_DURABLE: name and contents, as needed before an upload is acknowledged. */
 enum files_sync { FILES_UNSYNCED, FILES_CONTENTS, FILES_DURABLE };
 
 /* Makes the directory and its parents; true also if it exists. `mode` as for mkdir(2). With FILES_DURABLE new directories are
@@ -24,8 +24,9 @@ bool files_make_parents(const char *path, mode_t mode);
 /* Returns a random number for unique names; not for secrets. */
 uint64_t files_random(void);
 
-/* Creates a file "<directory>/<prefix><16 hex digits>", open for reading and writing (0640); writes its name to `path` of
- * `size` bytes. A missing directory is made with mode `make`; 0: do not make it, fail. -1 on failure; ENAMETOOLONG. */
+/* Creates a file "<directory>/<prefix><16 hex digits>" (mode 0640), writes its name to `path` of `size` bytes and returns a descriptor
+ * for reading and writing. A missing directory is made with mode `make`, unless that is 0. -1 on failure; ENAMETOOLONG if `path` is too
+ * small. */
 int files_temp(const char *directory, const char *prefix, mode_t make, char *path, size_t size);
 
 /* Returns the mtime in nanoseconds since the epoch. */
@@ -33,8 +34,8 @@ int64_t files_mtime_ns(const struct stat *st);
 
 /* ---- publishing ---- */
 
-/* Renames the file or directory `from` to `to`. Makes the directory of `to` (0750) if it is missing, also while another process
- * removes empty ones. `fd` is the open file, which is synced first according to `sync`; -1: its contents are synced already. */
+/* Renames the file or directory `from` to `to`. Makes the directory of `to` (0750) if it is missing, again if another process removes it as
+ * empty meanwhile. `fd` is the open file, which is synced first according to `sync`; -1: its contents are synced already. */
 bool files_publish(int fd, const char *from, const char *to, enum files_sync sync);
 
 /* Syncs a directory; true also if the file system does not support it. */
@@ -42,8 +43,8 @@ bool files_sync_directory(const char *path);
 
 /* ---- opening a file again ---- */
 
-/* Which file a mapping was made of, so that another process can be given a descriptor of it. A file with a name is opened again by
- * its path: its descriptor would count against the limit of open files. */
+/* Says which file was mapped into memory, so that it can be opened again and its descriptor passed to another process. Only a file without
+ * a name keeps a descriptor open for this: descriptors are limited. */
 struct file_place {
     dev_t device;
     ino_t inode;
@@ -61,8 +62,8 @@ struct file_place *file_place_new_unnamed(int fd);
 
 void file_place_free(struct file_place *place); /* NULL is allowed */
 
-/* Returns a new read-only descriptor of the file, without following a symbolic link. -1 with errno, ESTALE if the name belongs to another file by now
- * or the size has changed. The mtime may differ: the cache sets it when it uses an entry. */
+/* Returns a new read-only descriptor of the file, without following a symbolic link. -1 with errno; ESTALE if the name belongs to another
+ * file by now or the size has changed. The mtime is not compared: the cache sets it when it uses an entry. */
 int file_place_open(const struct file_place *place);
 
 /* ---- reading directories ---- */
@@ -74,14 +75,14 @@ DIR *dir_open(int at, const char *name);
 /* Opens a directory by its descriptor, or NULL if `fd` is -1. Takes over the descriptor, also on failure. */
 DIR *open_directory_of_fd(int fd);
 
-/* Returns the next entry but "." and "..", and its lstat(2) in `st` unless that is NULL; entries that cannot be examined are
- * skipped. NULL with errno 0 at the end, and if `dir` is NULL; NULL with errno set if reading failed: then entries may be missing. */
+/* Returns the next entry other than "." and "..". If `st` is not NULL, fills it in as lstat(2), and skips entries for which that fails.
+ * NULL with errno 0 at the end, and if `dir` is NULL; NULL with errno set if reading failed: then entries may be missing. */
 struct dirent *dir_next(DIR *dir, struct stat *st);
 
 /* ---- walking ---- */
 
 struct dir_entry {
-    int at; /* the directory that it is in */
+    int at; /* descriptor of the directory that contains the entry */
     const char *name;
     const struct stat *st;          /* as by lstat(2); NULL: it cannot be examined */
     const struct dir_entry *parent; /* the containing directory; NULL: the one where the walk began */
@@ -95,8 +96,8 @@ struct dir_walk {
     bool (*visit)(void *arg, const struct dir_entry *entry);
     /* Called for a directory before its contents; false: it is not entered. NULL: all are entered. */
     bool (*enter)(void *arg, const struct dir_entry *entry);
-    /* Called with errno for an entry that cannot be examined (it is not visited), or opened (it is not entered), or of whose
-     * entries not all could be read. NULL: skip it silently. */
+    /* Called with errno set for an entry that cannot be examined (and so is not visited), a directory that cannot be opened (and so is not
+     * entered), and one whose list of entries could not be read to its end. NULL: these are skipped silently. */
     void (*failed)(void *arg, const struct dir_entry *entry);
     void *arg;
 };
@@ -109,7 +110,7 @@ void dir_remove(int at, const char *name, unsigned depth);
 
 /* ---- change counters ----
  *
- * A file whose mtime changes whenever something has changed: other processes compare it from time to time. */
+ * A file whose mtime a process changes when it has changed data that other processes use: they compare it from time to time. */
 struct change_counter { /* all zero: there is no file */
     uint64_t inode;
     int64_t ns; /* the file's mtime, since the epoch */
@@ -118,7 +119,7 @@ struct change_counter { /* all zero: there is no file */
 /* Reads the counter. `remote`: the file is on a file server; opens it, as attributes alone may be cached for a minute. */
 struct change_counter change_counter_read(const char *path, bool remote);
 
-/* Sets an mtime that the file never had: the kernel's own has a resolution of some milliseconds, clocks go back, and two
- * processes may do this at once. Sets `*before` to the old and `*made` to the new mtime. `exclusive`: fails with EWOULDBLOCK
- * while another process does this, so that no other change lies between the two. */
+/* Gives the file, which is created if missing, an mtime that it never had. Not simply by touching it: the kernel's clock has a resolution
+ * of some milliseconds, clocks go back, and two processes may do this at once. Sets `*before` to the counter before and `*made` to the new
+ * mtime. `exclusive`: fails with EWOULDBLOCK while another process does this, so that no change lies between `*before` and `*made`. */
 bool change_counter_bump(const char *path, bool exclusive, struct change_counter *before, int64_t *made);

@@ -1,4 +1,4 @@
-/* Shared by the files of core: start and end of each part of the loop. */
+/* Private to core: how loop.c starts and ends what runs on the event loop (time slices, fibers, the thread pool), and pool_submit. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,18 +9,19 @@
 void loop_slices_open(uv_loop_t *loop);
 void loop_slices_close(void);
 void fibers_open(uv_loop_t *loop);
-bool fibers_run_ready(void);  /* runs them until the time slice is used up; true if some are left */
+bool fibers_run_ready(void);  /* runs the ready fibers until the time slice is used up; true if some are left */
 void fibers_close(void);      /* closes handles; the loop must run once more */
 void fibers_free(void);       /* after the loop has ended: stacks and timers */
 void sigbus_guard_open(void); /* installs the handler of SIGBUS */
 
-/* Work for a thread of the pool; on the loop. The memory is the caller's, until `done` is called. */
+/* Work for a thread of the pool, submitted by the loop thread. Embedded in a struct of the caller, which must live until `done` is
+ * called. */
 struct pool_work {
     uv_work_t request;
     struct sl_link link;
     void (*run)(struct pool_work *work);  /* on a thread of the pool */
     void (*done)(struct pool_work *work); /* afterwards, on the loop */
-    bool background;                      /* uses the threads of background jobs: the caller limits their number */
+    bool background; /* started at once, on the threads for background jobs, which the caller counts */
 };
 void pool_submit_open(uv_loop_t *loop);
 void pool_submit(struct pool_work *work); /* first come, first served, at most loop_pool_threads() at a time */

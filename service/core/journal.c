@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 
-/* The file: a head, then a slot per thread, in native byte order. For example, after a crash of the first of four threads:
+/* The journal file: a head, then a slot per thread, in native byte order. For example, after a crash of the first of four threads:
  *
  *     0x000  "SLLEDG1\0"  pid 4711  number 11 (SIGSEGV)  slot 0  on_purpose 0  slots 4  unused 0
  *     0x020  busy 1  kind "symcaches"  key "0123456789abcdef0123456789abcdef"  about "source: test location: http://..."
@@ -35,7 +35,8 @@ static struct {
 static _Thread_local int own_slot = -1;
 
 /* ---- describing ---- */
-/* Copies text without the queries of URLs, which may have tokens, and without control characters, as the text gets into logs. */
+/* Copies text for logs, cut to `size`: without the queries of URLs (from '?' to the next blank), which may have tokens, and with blanks
+ * instead of control characters. */
 static void describe_text(char *out, size_t size, struct sl_str text)
 {
     size_t used = 0;
@@ -62,7 +63,7 @@ void journal_describe(struct journal_work *work, const char *kind, const uint8_t
 }
 
 /* ---- writing ---- */
-/* Writes to the file without a lock: each thread has its own slot. */
+/* Writes bytes to the journal file, if there is one. Without a lock: each thread writes only its own slot. */
 static void journal_put(const void *data, size_t size, off_t at)
 {
     if (journal.fd >= 0 && pwrite(journal.fd, data, size, at) < 0)
@@ -76,7 +77,7 @@ static off_t slot_at(size_t i)
 
 void journal_open(const char *path, unsigned slots)
 {
-    if (!journal.slots) { /* keep the slots of the first call: threads have their indexes */
+    if (!journal.slots) { /* a later call keeps the slots of the first: threads have indexes of them in `own_slot` */
         slots = slots > JOURNAL_MAX_SLOTS ? JOURNAL_MAX_SLOTS : slots;
         journal.slots = calloc(slots, sizeof *journal.slots);
         journal.head.slots = journal.slots ? slots : 0;
@@ -93,7 +94,8 @@ void journal_close(void)
     journal.fd = -1; /* the slots stay allocated: idle threads keep their indexes */
 }
 
-/* A thread beyond the last slot notes nothing. `busy` is set last: a crash report in between must not find a half-written slot. */
+/* A thread gets its slot at the first call; if none is left, it notes nothing. `busy` is set last, as a crash report in a signal handler
+ * must not find a half-written slot. */
 void journal_begin(const struct journal_work *work)
 {
     if (own_slot < 0 && journal.head.slots)
@@ -107,7 +109,7 @@ void journal_begin(const struct journal_work *work)
     journal_put(slot, sizeof *slot, slot_at((size_t)own_slot));
 }
 
-/* Marks the work of this thread as done. Only `busy` is written: the other fields are overwritten by the next work. */
+/* Marks the work of this thread as done. Writes only `busy`, the first field of the slot: journal_begin overwrites the others. */
 void journal_end(void)
 {
     const struct journal_work *work = journal_current();
@@ -117,7 +119,7 @@ void journal_end(void)
     journal_put(&journal.slots[own_slot].busy, sizeof journal.slots[own_slot].busy, slot_at((size_t)own_slot));
 }
 
-/* Without a lock: a crash report reads the slots of threads that may be running. */
+/* Takes no lock, as a crash report calls it in a signal handler: the slot's thread may be writing it. */
 bool journal_slot_work(unsigned i, const struct journal_work **work)
 {
     if (i >= journal.head.slots)
@@ -134,6 +136,7 @@ const struct journal_work *journal_current(void)
     return work;
 }
 
+/* `slot` of the head is the one thread whose work is to blame; -1 = not known, or the thread was not working on anything. */
 void journal_note_end(int number, bool own_fault)
 {
     journal.head.number = number;
@@ -153,6 +156,7 @@ static bool is_kind(const char *kind)
     return *kind && kind[strspn(kind, "abcdefghijklmnopqrstuvwxyz_")] == '\0';
 }
 
+/* True if the record has the work already: several threads may have worked for the same kind and key. */
 static bool has_work(const struct journal_record *death, const struct journal_work *work)
 {
     for (unsigned i = 0; i < death->count; i++)
@@ -161,7 +165,7 @@ static bool has_work(const struct journal_record *death, const struct journal_wo
     return false;
 }
 
-/* Takes the work of a thread of the dead process, if the slot is plausible: the crash may have damaged it. */
+/* Adds the work of one thread of the dead process to the record, if the slot is busy and has valid texts: the crash may have damaged it. */
 static void take_slot(struct journal_record *death, struct journal_slot *slot)
 {
     struct journal_work *work = &slot->work;
@@ -171,8 +175,8 @@ static void take_slot(struct journal_record *death, struct journal_slot *slot)
         death->works[death->count++] = *work;
 }
 
-/* Reads the journal of a dead process. If the crash was in one thread (head.slot), only its work counts, else that of all. False if the
- * file is not a journal. */
+/* Reads the journal of a dead process. If the head names the thread that crashed, the record has only this thread's work, else the work of
+ * all threads. False if the file is not a journal. */
 bool journal_read(int fd, struct journal_record *death)
 {
     struct journal_head head;

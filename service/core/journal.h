@@ -1,9 +1,8 @@
 /* A journal of the work of the pool threads, in a file that outlives the process.
  *
- * A file that crashes the process when it is read would do so again whenever a client sends it. So each thread notes its work
- * before it begins; a later process that finds the journal of one that did not exit normally learns which work was in progress.
- * The journal is written, not mapped: a full disk or a truncation does no harm. The notes are also in memory, for the crash
- * report. */
+ * An input file that crashes the process would do so again whenever a client sends it. So each thread notes its work before it
+ * begins; when a process did not exit normally, a later one learns from its journal which work was in progress. The journal is
+ * written, not mapped: a full disk or a truncation does no harm. The notes are also in memory, for the crash report. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,11 +21,12 @@ struct journal_work {
 /* Fills in `work`; cuts `about` and removes parts that may be secret: queries of URLs. */
 void journal_describe(struct journal_work *work, const char *kind, const uint8_t key[16], struct sl_str about);
 
-/* Once, before the pool threads start. Without a file when it cannot be made or `path` is NULL. */
+/* Creates the journal file, with a slot for each of `slots` threads. Call it once, before the pool threads start. If `path` is NULL or the
+ * file cannot be created, the notes are only in memory. */
 void journal_open(const char *path, unsigned slots);
 void journal_close(void);
 
-/* The calling thread begins to work on `work` (NULL: work without a name), and ends. Not nested. */
+/* Note that the calling thread begins to work on `work` (NULL: not noted), and that it has ended. Not nested. */
 void journal_begin(const struct journal_work *work);
 void journal_end(void);
 const struct journal_work *journal_current(void); /* work of the calling thread, or NULL. Async-signal-safe */
@@ -34,16 +34,16 @@ const struct journal_work *journal_current(void); /* work of the calling thread,
 /* Sets `*work` to the work of slot `i`, or NULL if it is idle; false after the last slot. Async-signal-safe. */
 bool journal_slot_work(unsigned i, const struct journal_work **work);
 
-/* Notes how the process ends: `number` is the signal (0: a normal exit, whatever is in progress); `own_fault`: the calling
- * thread raised it by what it did. Async-signal-safe. */
+/* Notes how the process ends: `number` is the signal, 0: a normal exit, so that no work is blamed. `own_fault`: an instruction of the
+ * calling thread has raised the signal, so that only this thread's work is blamed. Async-signal-safe. */
 void journal_note_end(int number, bool own_fault);
 
-/* What the journal of a process says. */
+/* What the journal of a process that has ended says. */
 struct journal_record {
     pid_t pid;
-    int number; /* the signal noted; 0: none, the process was killed */
-    bool on_purpose;
-    unsigned count; /* number of works: that of the thread that failed if it is known, else all */
+    int number;      /* the signal noted; 0: none, the process was killed */
+    bool on_purpose; /* a normal exit */
+    unsigned count;  /* number of `works`: that of the thread that crashed if it is known, else of all threads */
     struct journal_work works[32];
 };
 bool journal_read(int fd, struct journal_record *death); /* false: the file is not a journal */

@@ -17,8 +17,8 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-/* At a crash, log_last_lines waits LAST_TURNS times LAST_TURN_NS for the writer. RING_SIZE: bytes of lines that wait to be written.
- * LINES_PER_SECOND: of one call site. LAST_LINES_S: how long the end of the process waits for the writer. */
+/* LAST_TURNS times LAST_TURN_NS: how long a crash report waits for the writer thread. RING_SIZE: bytes of lines that may wait to be
+ * written. LINES_PER_SECOND: limit of one call site. LAST_LINES_S: how long a normal exit waits for the writer thread. */
 enum { LAST_TURNS = 20, LAST_TURN_NS = 10000000 };
 enum { RING_SIZE = 1 << 20, LINES_PER_SECOND = 10, MAX_MODULES = 16, WRITER_PAUSE_MS = 20, LAST_LINES_S = 1 };
 
@@ -34,7 +34,7 @@ struct log_levels {
 
 static struct log_levels levels = {.base = LOG_INFO};
 static pthread_rwlock_t levels_lock = PTHREAD_RWLOCK_INITIALIZER;
-static atomic_int highest_level = LOG_INFO; /* maximum over all modules: most disabled lines cost only this load */
+static atomic_int highest_level = LOG_INFO; /* maximum of `levels`: most calls that log nothing read only this */
 
 /* Parses the name of a level, in any case; false for other words. */
 static bool parse_level(struct sl_str name, enum log_level *level)
@@ -49,7 +49,7 @@ static bool parse_level(struct sl_str name, enum log_level *level)
     return false;
 }
 
-/* Parses `level` or `module=level`. */
+/* Parses `level` or `module=level` into `set`; false if it is neither, or there are too many modules. */
 static bool parse_levels_item(struct log_levels *set, struct sl_str item)
 {
     const char *equals = memchr(item.data, '=', item.size);
@@ -94,7 +94,7 @@ static enum log_level get_level(const char *module)
     return levels.base;
 }
 
-/* The highest level of all modules is compared first, without a lock, as most calls are below it. */
+/* Compares the highest level of all modules first, without a lock: most disabled lines are above it. */
 bool log_enabled(enum log_level level, const char *module)
 {
     if ((int)level > atomic_load_explicit(&highest_level, memory_order_relaxed))
@@ -106,16 +106,16 @@ bool log_enabled(enum log_level level, const char *module)
 }
 
 /* ---- destinations ----
- * A sink has a ring and a thread that writes it out. `head` and `tail` are byte counts that only grow; the writer writes [tail,
- * head). After a batch it sleeps for a moment without being signalled, so that a busy service does not pay a wake-up per line. */
+ * A sink (a destination of log lines) has a ring buffer and a thread that writes it out. `head` and `tail` are byte counts that only grow;
+ * the thread writes [tail, head). After that it pauses and is not signalled, so that a busy service does not pay a wake-up per line. */
 struct log_destination {
     pthread_mutex_t lock;
     pthread_cond_t more, out;
     pthread_t thread;
     char *bytes;
-    _Atomic uint64_t head, tail; /* log_last_lines reads them without the lock */
-    uint64_t dropped;
-    atomic_bool running; /* likewise */
+    _Atomic uint64_t head, tail; /* a crash report reads them without the lock */
+    uint64_t dropped;            /* lines that did not fit, since the log last said so */
+    atomic_bool running;         /* the writer thread runs; a crash report reads it without the lock */
     bool stopping, sleeping, hurry;
     atomic_int fd; /* of the file; -1 = none */
     char *path;
@@ -129,15 +129,15 @@ static void sink_flush(struct log_destination *sink);
 static struct log_destination log_sink = SINK, access_sink = SINK; /* access_sink is used only while it has a file */
 
 static atomic_int format_now = LOG_AUTO;
-static atomic_int stderr_is_terminal = -1; /* -1: isatty(3) is called for every line, until log_start */
+static atomic_int stderr_is_terminal = -1; /* -1: not known before log_start, so isatty(3) is called for every line */
 
 void log_set_format(enum log_format format)
 {
     atomic_store(&format_now, (int)format);
 }
 
-/* Opening /dev/stderr by its path would give a file position of its own, so that lines overwrite each other in a file, and
- * fails for sockets; so the descriptor is duplicated. */
+/* Opens a log file for appending. /dev/stderr and /dev/stdout are duplicated instead: opening their path fails if they are sockets, and
+ * gives a file position of its own, so that lines would overwrite each other if they are files. */
 static int open_path(const char *path)
 {
     if (strcmp(path, "/dev/stderr") == 0)
@@ -147,7 +147,7 @@ static int open_path(const char *path)
     return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
 }
 
-/* Opens the file, or opens it again after it was rotated. */
+/* Opens the file of a sink, for the first time or again after it was rotated. False with errno: the sink writes on where it did. */
 static bool sink_open(struct log_destination *sink, const char *path)
 {
     int fd = open_path(path);
@@ -158,13 +158,13 @@ static bool sink_open(struct log_destination *sink, const char *path)
         atomic_store(&sink->fd, fd);
         return true;
     }
-    dup3(fd, old, O_CLOEXEC); /* reuses the descriptor number, as the writer may be using it now */
+    dup3(fd, old, O_CLOEXEC); /* keeps the descriptor number, as the writer thread may be using it now */
     close(fd);
     return true;
 }
 
-/* Sets the file of a sink; NULL: the standard streams. The ring is flushed before the old file is closed. False with an error if the file
- * cannot be opened; its path is kept, so that log_reopen tries again. */
+/* Sets the file of a sink; NULL: standard error or output. Waits for the writer thread before it closes the old file, which that may be
+ * using. False with an error if the new file cannot be opened; its path is kept, so that log_reopen tries again. */
 static bool sink_set_file(struct log_destination *sink, const char *path, struct sl_error *error)
 {
     free(sink->path);
@@ -186,7 +186,8 @@ bool log_set_file(const char *path, struct sl_error *error)
     return sink_set_file(&log_sink, path, error);
 }
 
-/* The access log has a writer once its file is set and the writer of the main log runs. */
+/* The access log gets a writer thread of its own when it has a file and log_start has started the threads; before that, log_start starts
+ * it. */
 bool log_set_access_file(const char *path, struct sl_error *error)
 {
     bool set = sink_set_file(&access_sink, path, error);
@@ -195,7 +196,8 @@ bool log_set_access_file(const char *path, struct sl_error *error)
     return set;
 }
 
-/* Opens the log files again, after they were renamed. If that fails, the old file goes on to be used, and the log says so. */
+/* Opens the log files again by their paths, after they were renamed (rotated). If that fails, logs an error and goes on to use the old
+ * file. */
 void log_reopen(void)
 {
     struct log_destination *const sinks[] = {&log_sink, &access_sink};
@@ -212,14 +214,14 @@ static bool to_terminal(void)
     return atomic_load(&log_sink.fd) < 0 && (known < 0 ? isatty(STDERR_FILENO) : known);
 }
 
-/* Where the sink writes: its file, else standard output for JSON and standard error for other formats. */
+/* Returns the descriptor that a sink writes to: its file, else standard output for JSON and standard error for other formats. */
 static int destination(struct log_destination *sink, enum log_format format)
 {
     int fd = atomic_load(&sink->fd);
     return fd >= 0 ? fd : format == LOG_JSON ? STDOUT_FILENO : STDERR_FILENO;
 }
 
-/* Returns the bytes written: fewer if the disk is full or the pipe has no reader. */
+/* Returns the number of bytes written: fewer than `size` on an error, e.g. if the disk is full or the pipe has no reader. */
 static size_t write_all(int fd, const char *data, size_t size)
 {
     size_t done = 0;
@@ -248,7 +250,7 @@ static uint64_t count_lines(const char *data, size_t size)
 
 /* ---- ring and writer ---- */
 
-/* Appends a line to the ring; false if it does not fit. Call with the lock held. */
+/* Appends a line to the ring buffer, in two parts if it passes the buffer's end; false if it does not fit. Call with the lock held. */
 static bool ring_add(struct log_destination *sink, const char *data, size_t size)
 {
     if (size > RING_SIZE - (sink->head - sink->tail))
@@ -260,14 +262,15 @@ static bool ring_add(struct log_destination *sink, const char *data, size_t size
     return true;
 }
 
-/* Adds a line that tells how many were dropped; if it does not fit either, the next batch tries again. */
+/* Adds a log line that tells how many lines were dropped. If it does not fit either, `dropped` stays set and write_batch calls this
+ * again. */
 static void ring_note_dropped(struct log_destination *sink)
 {
     char text[64];
     int size = snprintf(text, sizeof text, "%llu log lines dropped", (unsigned long long)sink->dropped);
     if (size <= 0)
         return;
-    static _Thread_local struct log_line line; /* each sink has a writer thread of its own */
+    static _Thread_local struct log_line line; /* static, as it is large; per thread, as each sink has its writer */
     static const struct log_field none = {.key = NULL};
     struct log_record record = {clock_wall_us(), LOG_WARN, "core", __FILE__, text, __LINE__, none, &none};
     enum log_format format = (enum log_format)atomic_load(&format_now);
@@ -276,8 +279,8 @@ static void ring_note_dropped(struct log_destination *sink)
         sink->dropped = 0;
 }
 
-/* Writes out what is in the ring up to its end. The lock, which the caller holds, is not held while writing. What cannot be written is
- * counted and dropped. */
+/* Writes out the bytes in the ring buffer, up to the buffer's end; the caller repeats this for those from its start. Releases the caller's
+ * lock while it writes. Lines that cannot be written are lost and counted in a metric. */
 static void write_batch(struct log_destination *sink)
 {
     size_t at = sink->tail % RING_SIZE, size = sink->head - sink->tail;
@@ -295,7 +298,7 @@ static void write_batch(struct log_destination *sink)
     pthread_cond_broadcast(&sink->out);
 }
 
-/* Waits for WRITER_PAUSE_MS, or until signalled. */
+/* Waits for WRITER_PAUSE_MS, or until the condition `more` is signalled. */
 static void wait_a_moment(struct log_destination *sink)
 {
     struct timespec until;
@@ -306,7 +309,8 @@ static void wait_a_moment(struct log_destination *sink)
     pthread_cond_timedwait(&sink->more, &sink->lock, &until);
 }
 
-/* Runs as a thread: writes out what is put into a ring. */
+/* The writer thread of a sink: writes out its ring buffer until sink_stop. After the buffer is empty it pauses, in which more lines
+ * collect; then it sleeps until there are lines. `sleeping` tells sink_emit that a signal is needed. */
 static void *writer(void *arg)
 {
     struct log_destination *sink = arg;
@@ -328,8 +332,8 @@ static void *writer(void *arg)
     return NULL;
 }
 
-/* Adds a line to the ring, or writes it directly before the writer runs. Drops it if the ring is full, and all lines after it until the
- * writer has noted how many were dropped: the note must stand where they are missing. */
+/* Adds a line to the ring buffer; writes it directly if the writer thread does not run. If the buffer is full, drops this line and all
+ * later ones until the writer has added a line with their number: that must stand where they are missing. */
 static void sink_emit(struct log_destination *sink, const char *text, size_t size, enum log_format format)
 {
     pthread_mutex_lock(&sink->lock);
@@ -337,7 +341,7 @@ static void sink_emit(struct log_destination *sink, const char *text, size_t siz
     if (!direct) {
         dropped = sink->dropped > 0 || !ring_add(sink, text, size);
         sink->dropped += dropped;
-        /* wakes the writer, or ends its pause early when the ring is half full */
+        /* wakes the writer if it sleeps; ends its pause early, once (`hurry`), when the ring is half full */
         if (sink->sleeping || (!sink->hurry && sink->head - sink->tail > RING_SIZE / 2)) {
             sink->hurry = true;
             pthread_cond_signal(&sink->more);
@@ -351,7 +355,8 @@ static void sink_emit(struct log_destination *sink, const char *text, size_t siz
 }
 
 /* ---- writing ---- */
-/* False if the site has used up its lines for this second; `*suppressed` gets the number suppressed before. */
+/* The rate limit of a call site: false if it has used up its lines for this second. In the first call of a second, `*suppressed` is set to
+ * the number of lines suppressed before, else to 0. */
 static bool site_allows(struct log_site *site, uint64_t second, uint32_t *suppressed)
 {
     *suppressed = 0;
@@ -375,7 +380,7 @@ static bool has_field(const struct log_field *fields, const char *key)
     return false;
 }
 
-/* Counts lines by level. Lines of the access log are not counted: they are requests, which have metrics of their own. */
+/* Counts the line in the metric of log lines by level. Not lines of the access log: requests have metrics of their own. */
 static void count_message(const struct log_record *record)
 {
     static const char *const names[] = {"off", "error", "warn", "info", "debug", "trace"};
@@ -402,10 +407,11 @@ static void report_to_error_sink(const struct log_record *record)
                                   .message = record->message,
                                   .file = record->file,
                                   .line = record->line,
-                                  .json = {line.text, line.size - 1}});
+                                  .json = {line.text, line.size - 1}}); /* without the line end */
 }
 
-/* Formats a line and emits it. Lines of the module `access` go to the access log if it has a file. */
+/* Counts, formats and emits a line, and passes an error on to log_on_error's callback. Lines of the module `access` go to the access log if
+ * it has a file; that is never a terminal, so it gets neither the pretty format nor colours. */
 static void write_record(struct log_record *record)
 {
     count_message(record);
@@ -438,7 +444,8 @@ struct sl_str log_request_id(void)
     return fiber_self() ? fiber_request_id() : thread_request_id;
 }
 
-/* The note about suppressed lines goes before the line, with the same level and request id. */
+/* If the rate limit has suppressed lines of this call site, a line with their number goes before this one, with the same level and request
+ * id. */
 void log_write(struct log_site *site, enum log_level level, const char *module, const char *file, int line,
                const char *message, const struct log_field *fields)
 {
@@ -467,7 +474,7 @@ void log_access_line(struct sl_str line)
     sink_emit(atomic_load(&access_sink.fd) >= 0 ? &access_sink : &log_sink, line.data, line.size, format);
 }
 
-/* Starts the writer of the sink. Without memory or a thread for it, lines go on to be written directly. */
+/* Starts the writer thread of a sink, unless it runs. If there is no memory or thread for it, lines are still written directly. */
 static void sink_start(struct log_destination *sink)
 {
     pthread_mutex_lock(&sink->lock);
@@ -480,7 +487,6 @@ static void sink_start(struct log_destination *sink)
     pthread_mutex_unlock(&sink->lock);
 }
 
-/* Starts the threads that write the log files; until then lines are written directly. */
 void log_start(void)
 {
     if (!log_sink.running)
@@ -490,7 +496,7 @@ void log_start(void)
         sink_start(&access_sink);
 }
 
-/* Waits until what is in the ring now is written; not for lines that are added meanwhile. */
+/* Waits until the lines that are in the ring now are written; not for lines that are added meanwhile. */
 static void sink_flush(struct log_destination *sink)
 {
     pthread_mutex_lock(&sink->lock);
@@ -507,8 +513,8 @@ int log_report_fd(void)
     return atomic_load(&log_sink.fd);
 }
 
-/* Waits for the writer, then writes the rest itself, as the writer may be the thread that crashed. Takes no locks, as that thread may hold
- * them. A rest that wraps around the end of the ring is left out. */
+/* For a crash report: waits for the writer threads for a moment, then writes the lines that are left itself, as a writer thread may be the
+ * one that crashed. Takes no locks, which that thread may hold. Lines that pass the end of the ring buffer are left out. */
 void log_last_lines(void)
 {
     struct log_destination *const sinks[] = {&log_sink, &access_sink};
@@ -521,7 +527,7 @@ void log_last_lines(void)
             continue;
         int fd = destination(sink, (enum log_format)atomic_load(&format_now));
         struct pollfd ready = {.fd = fd, .events = POLLOUT};
-        if (poll(&ready, 1, 0) == 1)
+        if (poll(&ready, 1, 0) == 1) /* a full pipe must not block the end of the process */
             write_all(fd, sink->bytes + at, size);
     }
 }
@@ -532,7 +538,7 @@ void log_flush(void)
     sink_flush(&log_sink);
 }
 
-/* Stops the writer after it has written everything; gives up after LAST_LINES_S. */
+/* Ends the writer thread of a sink after it has written everything; gives up after LAST_LINES_S. */
 static void sink_stop(struct log_destination *sink)
 {
     pthread_mutex_lock(&sink->lock);

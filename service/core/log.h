@@ -47,33 +47,34 @@ struct log_site { /* one per call site: rate limit */
     uint32_t count, suppressed;
 };
 
-/* Parses "info" or "info,fetch=debug,cache=trace"; false when the text is neither. */
+/* Sets the levels from "info" or "info,fetch=debug,cache=trace"; false, without a change, when the text is of neither form. */
 bool log_set_levels(const char *levels);
 void log_set_format(enum log_format format);
 bool log_set_file(const char *path, struct sl_error *error); /* NULL = stderr (for JSON: stdout) */
-/* Sets the destination of lines of the module `access`; NULL = that of all lines. */
+/* Sets the file for lines of the module `access`; NULL = they go where all other lines go. */
 bool log_set_access_file(const char *path, struct sl_error *error);
-void log_reopen(void);
+void log_reopen(void); /* opens the files again by their paths, after a rotation */
 /* An error that was logged: its JSON line, and where it was logged. */
 struct log_report {
     const char *module, *message, *file;
     int line;
     struct sl_str json; /* an object, without line end */
 };
-/* Registers a function that gets every line at ERROR, on the thread that logs it; NULL = none. It must not log. */
+/* Registers a function that is called with every line of level ERROR, on the thread that logs it; NULL = none. It must not log. */
 void log_on_error(void (*callback)(const struct log_report *report));
-/* Writes a line in a format of its own, with its line end, to the destination of the module `access`. */
+/* Writes an access log line that the caller has formatted, with its line end, to the destination of the module `access`. */
 void log_access_line(struct sl_str line);
 bool log_enabled(enum log_level level, const char *module);
-/* `site` NULL: no rate limit (access lines). Lines carry the request id, of the fiber or of the thread, as `req`. */
+/* Writes a line, without a check of its level: call it by the macros below. `site` NULL: no rate limit. Adds the request id of the running
+ * fiber, or of the thread, as the field `req`. */
 void log_write(struct log_site *site, enum log_level level, const char *module, const char *file, int line,
                const char *message, const struct log_field *fields);
 /* Sets the request id for this thread's lines outside of fibers. Not copied: it must live until the next call. */
 void log_set_request_id(struct sl_str id);
-struct sl_str log_request_id(void); /* the one that a line written now would carry; may be empty */
+struct sl_str log_request_id(void); /* the request id that a line logged now would have; may be empty */
 /* For the crash report; both are async-signal-safe. */
 int log_report_fd(void);   /* descriptor of `logging.file`; -1 = none */
-void log_last_lines(void); /* gives the writer a moment to write lines that are still in memory */
+void log_last_lines(void); /* writes lines that are still in memory */
 void log_start(void);      /* starts the writer thread; before that, lines are written directly */
 void log_flush(void);      /* waits until everything logged so far is written */
 void log_stop(void);       /* waits for the writer, but only briefly for a pipe that nobody reads */
