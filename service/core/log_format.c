@@ -10,10 +10,11 @@
 static const char *const level_names[] = {"OFF", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"};
 
 /* ---- a line under construction ----
- * Text that would pass TEXT_END is cut and ends in "..."; no field follows it. So the closing brackets and quotes always fit. */
+ * Text of a line that would pass TEXT_END is cut and ends in "..."; the line gets no more fields. The rest of the buffer is for closing
+ * quotes and brackets, which so always fit. */
 enum { TEXT_END = LOG_LINE_MAX - 512 };
 
-/* Adds bytes to the line; none if not all of them fit. */
+/* Adds bytes to the line, or nothing if they do not all fit. */
 static void log_format_put(struct log_line *line, const void *data, size_t size)
 {
     if (size > 0 && size <= LOG_LINE_MAX - line->size) {
@@ -42,7 +43,7 @@ static void put_u64(struct log_line *line, uint64_t v)
     log_format_put(line, digits + at, sizeof digits - at);
 }
 
-/* Appends a number with leading zeros. */
+/* Appends the last `width` digits of a number, with leading zeros. */
 static void put_padded(struct log_line *line, uint64_t v, int width)
 {
     char digits[20];
@@ -51,16 +52,16 @@ static void put_padded(struct log_line *line, uint64_t v, int width)
     log_format_put(line, digits, (size_t)width);
 }
 
-/* Appends a byte that is not valid text as \xNN. */
+/* Appends a byte that is not part of valid UTF-8 as the text \xNN. */
 static void put_escape(struct log_line *line, unsigned byte, bool json)
 {
     static const char hex[] = "0123456789abcdef";
-    /* In JSON the backslash itself is escaped, so that an invalid byte reads as the text \xNN. */
+    /* In JSON the backslash itself is escaped, so that a parser reads the text \xNN. */
     char text[5] = {'\\', '\\', 'x', hex[byte >> 4 & 15], hex[byte & 15]};
     log_format_put(line, json ? text : text + 1, json ? 5 : 4);
 }
 
-/* Appends an escaped control character. */
+/* Appends an escape sequence for an ASCII control character: \n, \r, \t, else \u00NN in JSON and \xNN in other formats. */
 static void put_control(struct log_line *line, uint8_t c, bool json)
 {
     static const char hex[] = "0123456789abcdef";
@@ -75,7 +76,7 @@ static void put_control(struct log_line *line, uint8_t c, bool json)
     }
 }
 
-/* Size of the UTF-8 sequence at `at` if it is valid and not a C1 control, else 0. */
+/* Returns the size of the multi-byte UTF-8 sequence at `at`; 0 if it is not valid or is a C1 control character (U+0080 to U+009F). */
 static size_t printable_sequence(const uint8_t *at, size_t left)
 {
     uint8_t c = at[0];
@@ -91,11 +92,13 @@ static size_t printable_sequence(const uint8_t *at, size_t left)
     return c1 || overlong || outside ? 0 : size;
 }
 
-/* Writes text, escaping everything that could forge a line or control a terminal. */
+/* Writes text, escaping control characters and invalid UTF-8, which could forge a line or control a terminal. `quoted`: the text is between
+ * quotes, so quotes and backslashes in it are escaped too. */
 static void put_text(struct log_line *line, struct sl_str text, bool json, bool quoted)
 {
     const uint8_t *at = (const uint8_t *)text.data;
     for (size_t i = 0; i < text.size && !line->cut;) {
+        /* the end of the characters that need no escape: printable ASCII without quotes and backslashes */
         size_t run = i + sl_plain_run((struct sl_str){text.data + i, text.size - i});
         if (line->size + (run - i) > TEXT_END) {
             log_format_put(line, at + i, TEXT_END > line->size ? TEXT_END - line->size : 0);
@@ -127,8 +130,8 @@ static void put_text(struct log_line *line, struct sl_str text, bool json, bool 
     }
 }
 
-/* ---- time: the text of the current second is cached ---- */
-/* Formats the time in UTC. A thread formats the second once, as it logs many lines per second. */
+/* ---- time ---- */
+/* Formats the time in UTC. Each thread keeps the text of the last second, as it may log many lines in it. */
 static void put_utc(struct log_line *line, uint64_t wall_us)
 {
     static _Thread_local time_t cached_second = -1;
@@ -158,7 +161,8 @@ static void put_local(struct log_line *line, uint64_t wall_us)
 }
 
 /* ---- fields ---- */
-/* Splits a URL, without its user info and query, into "https://" and "host/path". */
+/* Splits a URL into "https://" and "host/path", leaving out user info, query and fragment, which may have secrets. Text without "://" is
+ * all in `rest`. */
 static void url_pieces(struct sl_str url, struct sl_str *scheme, struct sl_str *rest)
 {
     size_t end = 0;
@@ -175,30 +179,32 @@ static void url_pieces(struct sl_str url, struct sl_str *scheme, struct sl_str *
     *rest = (struct sl_str){url.data + host, end - host};
 }
 
-/* True if key=value would be ambiguous without quotes. */
+/* True if the value of key=value would be ambiguous without quotes: empty, or with blanks, '=', quotes, backslashes or control
+ * characters. */
 static bool needs_quotes(struct sl_str text)
 {
     static const bool stops[256] = {[0 ... ' '] = true, ['"'] = true, ['='] = true, ['\\'] = true, [0x7F] = true};
     bool any = text.size == 0;
-    if (!any && sl_plain_run(text) == text.size) /* the usual case */
+    if (!any && sl_plain_run(text) == text.size) /* the usual case: only blanks and '=' are left to look for */
         return memchr(text.data, ' ', text.size) || memchr(text.data, '=', text.size);
     for (size_t i = 0; i < text.size; i++)
         any |= stops[(uint8_t)text.data[i]];
     return any;
 }
 
-/* Writes numbers that need no exponent like "%.6g", at a tenth of its cost. False: not such a number. */
+/* Writes a number with six significant digits, like "%.6g" but in a tenth of the time. False, without writing, for numbers that "%.6g" may
+ * write with an exponent, for 0 and for negative ones. */
 static bool put_plain_number(struct log_line *line, double number)
 {
     uint64_t scale = 1, whole;
     int places = 0;
     if (!(number >= 0.0001 && number < 999999))
         return false;
-    for (; number * (double)scale < 99999.95; scale *= 10) /* scale to six digits */
+    for (; number * (double)scale < 99999.95; scale *= 10) /* scale to six digits before the point */
         places++;
     whole = (uint64_t)(number * (double)scale + 0.5);
     put_u64(line, whole / scale);
-    for (whole %= scale; places && whole % 10 == 0; places--)
+    for (whole %= scale; places && whole % 10 == 0; places--) /* leave out zeros at the end */
         whole /= 10;
     if (places) {
         put_char(line, '.');
@@ -227,7 +233,7 @@ static void put_number(struct log_line *line, const struct log_field *field, boo
     }
 }
 
-/* Writes a field. Of a URL, only the parts that url_pieces keeps. */
+/* Writes the value of a field, in quotes if needed; a URL without user info, query and fragment, which may have secrets. */
 static void put_value(struct log_line *line, const struct log_field *field, bool json)
 {
     if (field->type != LOG_FIELD_STR && field->type != LOG_FIELD_URL) {
@@ -269,7 +275,7 @@ static void put_json_field(struct log_line *line, const struct log_field *field)
 static const char *const first_keys[] = {"req", "job", "scope", "source", "cache", "key", "duration_ms", "error"};
 enum { FIRST_KEYS = sizeof first_keys / sizeof *first_keys };
 
-/* The rank of a key among those that are written first. */
+/* Returns the index of a key in first_keys, the keys that are written before all others; FIRST_KEYS if it is none of them. */
 static int get_rank(const char *key)
 {
     for (int i = 0; i < FIRST_KEYS; i++)
@@ -278,11 +284,11 @@ static int get_rank(const char *key)
     return FIRST_KEYS;
 }
 
-/* Writes the first field of each rank, by rank, then all others in their order. */
+/* Writes the fields whose keys are in first_keys, in the order of that list, then all others in their own order. */
 static void put_json_fields(struct log_line *line, const struct log_field *fields)
 {
     const struct log_field *first[FIRST_KEYS] = {NULL};
-    uint64_t put = 0; /* bit set of those of the first 64 fields that are written */
+    uint64_t put = 0; /* bit i: field i is in `first`; so only the first 64 fields can be */
     for (size_t i = 0; fields[i].key && i < 64; i++) {
         int rank = get_rank(fields[i].key);
         if (rank < FIRST_KEYS && !first[rank]) {
@@ -298,7 +304,7 @@ static void put_json_fields(struct log_line *line, const struct log_field *field
             put_json_field(line, &fields[i]);
 }
 
-/* Formats a line as a JSON object. From level debug on it also names the place in the source. */
+/* Formats a line as a JSON object. Lines of the levels debug and trace also name their source file and line. */
 static void format_json(struct log_line *line, const struct log_record *record)
 {
     put_cstr(line, "{\"timestamp\":\"");
@@ -321,7 +327,7 @@ static void format_json(struct log_line *line, const struct log_record *record)
     put_char(line, '}');
 }
 
-/* Appends " key=value", unless the line was cut already. */
+/* Appends " key=value", unless the line is already cut because it was too long. */
 static void put_plain_field(struct log_line *line, const struct log_field *field)
 {
     if (line->cut)
@@ -332,7 +338,7 @@ static void put_plain_field(struct log_line *line, const struct log_field *field
     put_value(line, field, false);
 }
 
-/* Appends the name of the level, padded to five characters, in colour on a terminal. */
+/* Appends the name of the level with a blank before those of four characters, so that all are equally wide; in colour if wanted. */
 static void put_level(struct log_line *line, enum log_level level, bool colour)
 {
     static const char *const colours[] = {"", "\33[31m", "\33[33m", "\33[32m", "\33[34m", "\33[35m"};

@@ -8,7 +8,7 @@ enum { LOG_LINE_MAX = 16 * 1024 - 8 };
 struct log_line {
     char text[LOG_LINE_MAX + 8];
     size_t size;
-    bool cut;
+    bool cut; /* text did not fit: no more fields are added */
 };
 
 struct log_record {

@@ -26,14 +26,14 @@ static uv_timer_t lag_timer;
 static uint64_t lag_due_ns;
 static _Atomic uint64_t started_ns; /* 0: no loop */
 
-/* Cores allowed by a cgroup v2 quota, rounded up; 0 if there is no quota. */
+/* Returns the number of cores that the cgroup's CPU quota amounts to, rounded up; 0 if there is no quota. */
 static unsigned quota_cores(void)
 {
     FILE *file = cgroup_open("cpu.max");
     if (!file)
         return 0;
     unsigned long quota = 0, period = 0;
-    int fields = fscanf(file, "%lu %lu", &quota, &period);
+    int fields = fscanf(file, "%lu %lu", &quota, &period); /* fails for "max 100000": no quota */
     fclose(file);
     return fields == 2 && period > 0 ? (unsigned)((quota + period - 1) / period) : 0;
 }
@@ -49,14 +49,14 @@ unsigned loop_cores(void)
     return cores < 2 ? 2 : cores > 256 ? 256 : cores;
 }
 
-/* Measures how late this timer fires: the time that callbacks and fibers have kept the loop busy. */
+/* Observes how late this timer fires, which is how long callbacks and fibers have kept the loop from it; starts it anew. */
 static void on_lag_timer(uv_timer_t *timer)
 {
     (void)timer;
     uint64_t now = uv_hrtime();
     metric_observe(METRIC_LOOP_LAG_SECONDS, now > lag_due_ns ? (double)(now - lag_due_ns) / 1e9 : 0, NULL, NULL, NULL);
     lag_due_ns = now + LAG_PERIOD_MS * 1000000ull;
-    uv_update_time(&the_loop);
+    uv_update_time(&the_loop); /* the timer counts from the loop's time, which is that of the start of this turn */
     uv_timer_start(&lag_timer, on_lag_timer, LAG_PERIOD_MS, 0);
 }
 
@@ -85,7 +85,7 @@ void loop_init(unsigned pool_threads)
     uv_timer_start(&lag_timer, on_lag_timer, LAG_PERIOD_MS, 0);
 }
 
-/* The loop's busy time is its age without the time in which it waited for events. */
+/* The time since loop_init less the time in which the loop waited for events; 0 without a loop. */
 double loop_busy_seconds(void)
 {
     uint64_t start = started_ns;
@@ -104,7 +104,8 @@ unsigned loop_pool_threads(void)
     return pool_threads_now;
 }
 
-/* Less than half of the process's descriptors, at most 10000: the others are for files and downloads. */
+/* Returns less than half of the descriptors that the process may have (hard limit), at most 10000: the others are for files and
+ * downloads. */
 unsigned loop_default_connections(void)
 {
     struct rlimit files;
@@ -124,7 +125,7 @@ bool loop_descriptors_short(void)
     return getrlimit(RLIMIT_NOFILE, &files) == 0 && (rlim_t)fd > files.rlim_cur / 20 * 19;
 }
 
-/* uv_run also returns when no handle is active; the handle of pool_open keeps it running, so the outer loop rarely turns. */
+/* Runs until loop_stop. uv_run returns earlier only if no handle is active, which does not happen: that of pool_open always is. */
 void loop_run(void)
 {
     while (!stopping)
@@ -151,7 +152,8 @@ static void run_main(void *arg)
     loop_stop();
 }
 
-/* Runs the loop with one fiber until that has ended, or until loop_stop. Other fibers that it started have a group of their own. */
+/* Runs `run(arg)` as a fiber, and the loop until that fiber has ended. After a loop_stop by someone else, goes on turning the loop until
+ * the fiber has ended, as it uses this function's stack. */
 void loop_run_fiber(void (*run)(void *arg), void *arg)
 {
     struct fiber_group group;
@@ -162,7 +164,7 @@ void loop_run_fiber(void (*run)(void *arg), void *arg)
         abort();
     }
     loop_run();
-    while (group.count > 0) /* loop_stop was called before the fiber ended */
+    while (group.count > 0)
         uv_run(&the_loop, UV_RUN_ONCE);
     stopping = false;
     fiber_group_finish(&group);
@@ -176,8 +178,8 @@ void loop_close(void)
     pool_close();
     fibers_close();
     loop_slices_close();
-    /* Bounded, as a handle that its owner forgot to close would keep the loop alive: one turn per close is enough for the
-     * others. */
+    /* Each turn runs close callbacks, which may close further handles. Bounded, as a handle that its owner forgot to close would keep the
+     * loop alive for ever. */
     for (int turn = 0; turn < 100 && uv_loop_alive(&the_loop); turn++)
         uv_run(&the_loop, UV_RUN_NOWAIT);
     if (uv_loop_close(&the_loop) != 0)

@@ -4,14 +4,15 @@
 
 #include "core/impl.h"
 
-/* SLICE_NS: the time that one part of a turn may take. CALM_NS: after this time without a used up slice, the loop counts as calm. */
+/* SLICE_NS: how long one part of a turn of the loop may take (time slice). CALM_NS: after this time without a used-up slice, the loop
+ * counts as calm. */
 static const uint64_t SLICE_NS = 1000000, CALM_NS = 1000000000;
 
 static uv_prepare_t prepare;
 static uv_check_t check;
 static uv_idle_t idle;
-static uint64_t slice_began_ns; /* 0: loop_slice_is_used_up() was not called in this slice */
-static uint64_t last_over_ns;
+static uint64_t slice_began_ns; /* time of the first loop_slice_is_used_up() in this slice; 0: not called yet */
+static uint64_t last_over_ns;   /* when a slice was found to be used up last */
 static struct sl_list queue;
 
 bool loop_slice_is_used_up(void)
@@ -53,7 +54,8 @@ void loop_waiter_leave(struct loop_waiter *waiter)
     waiter->taken = false;
 }
 
-/* Runs each entry at most once, so that the loop can poll. */
+/* Runs the entries that are in the queue now (up to `end`), until the time slice is used up. Those that they add wait for the next turn, so
+ * that the loop can poll first. */
 static void run_queue(void)
 {
     const struct sl_link *end = queue.last;
@@ -88,7 +90,7 @@ static void on_prepare(uv_prepare_t *handle)
         uv_idle_stop(&idle);
 }
 
-/* After each poll: runs the fibers that it woke. */
+/* After each poll: runs the fibers that callbacks of the poll have woken. */
 static void on_check(uv_check_t *handle)
 {
     (void)handle;
@@ -96,7 +98,8 @@ static void on_check(uv_check_t *handle)
     fibers_run_ready();
 }
 
-/* The two handles run before and after the loop waits for events. They do not keep the loop alive (uv_unref). */
+/* Starts the handles whose callbacks run before (prepare) and after (check) the loop polls for events. They do not keep the loop alive
+ * (uv_unref). */
 void loop_slices_open(uv_loop_t *loop)
 {
     uv_prepare_init(loop, &prepare);

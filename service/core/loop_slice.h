@@ -1,9 +1,9 @@
 /* Time slices for work on the event loop.
  *
- * The loop polls its descriptors, handles the events, then polls again. When thousands of clients come at once, the one whose
- * answer takes microseconds would wait for all the others between two polls. So each part of a turn of the loop (poll events,
- * ready fibers, the queue of loop_waiter_enter) has a time slice; work that can wait checks loop_slice_is_used_up() and, if so,
- * calls loop_waiter_enter. Loop thread only. */
+ * The loop polls its descriptors, handles the events, then polls again. When thousands of clients come at once, one whose answer
+ * takes microseconds would wait for the work of all the others between two polls. So each part of a turn of the loop (events of the
+ * poll, ready fibers, the queue of loop_waiter_enter) has a time slice. Work that can wait for the next turn calls
+ * loop_slice_is_used_up() and, if that is true, loop_waiter_enter. Loop thread only. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,11 +16,11 @@ bool loop_slice_is_used_up(void);
 /* True if no time slice was used up within the last second. */
 bool loop_is_calm(void);
 
-/* An entry of the queue, zero at first; a member of its owner. */
+/* An entry of the queue of work that waits for the next turn of the loop; zero at first, embedded in a struct of its owner. */
 struct loop_waiter {
     struct sl_link link;
     void (*run)(struct loop_waiter *waiter); /* called after it has left the queue; may queue it again */
-    bool taken;                              /* it is in the queue */
+    bool taken;                              /* the entry is in the queue */
 };
 
 void loop_waiter_enter(struct loop_waiter *waiter, void (*run)(struct loop_waiter *waiter)); /* appends it, once */

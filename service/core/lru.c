@@ -11,6 +11,7 @@ struct lru_entry *lru_find(const struct lru *lru, struct sl_str key)
     return sl_map_get(&lru->map, key);
 }
 
+/* The front of the list is the most recently used entry. */
 struct lru_entry *lru_touch(struct lru *lru, struct lru_entry *entry, uint64_t now_ms)
 {
     if (entry->expires_ms && entry->expires_ms <= now_ms) {
@@ -33,7 +34,7 @@ struct lru_entry *lru_get(struct lru *lru, struct sl_str key, uint64_t now_ms)
 bool lru_put(struct lru *lru, struct lru_entry *entry)
 {
     struct lru_entry *old = lru_find(lru, entry->key);
-    if (old) /* its key is the map's key */
+    if (old) /* removed, not replaced, as the map does not copy keys: its key would be the old entry's */
         lru_remove(lru, old);
     if (!sl_map_put(&lru->map, entry->key, entry))
         return false;

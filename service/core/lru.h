@@ -11,7 +11,7 @@ struct lru_entry {
     struct sl_link use;
     struct sl_str key;   /* must live as long as the entry */
     uint64_t size;       /* bytes that count against max_size */
-    uint64_t expires_ms; /* in the time that lru_get is given as now_ms; 0 = never */
+    uint64_t expires_ms; /* on the same clock as the now_ms that lru_get is given; 0 = never */
 };
 
 struct lru {
@@ -29,7 +29,7 @@ struct lru {
 /* Returns the entry and makes it the most recently used; NULL if there is none, or if it has expired at `now_ms` (then it is
  * removed). */
 struct lru_entry *lru_get(struct lru *lru, struct sl_str key, uint64_t now_ms);
-/* Like lru_get, for an entry that is known to be in the cache. */
+/* Like lru_get, for an entry that is in the cache: makes it the most recently used; NULL if it has expired, and so was removed. */
 struct lru_entry *lru_touch(struct lru *lru, struct lru_entry *entry, uint64_t now_ms);
 /* Returns the entry without marking it as used; NULL if there is none. */
 struct lru_entry *lru_find(const struct lru *lru, struct sl_str key);
@@ -38,10 +38,11 @@ struct lru_entry *lru_find(const struct lru *lru, struct sl_str key);
  * which may include this one. False when out of memory: the entry is still the caller's. */
 bool lru_put(struct lru *lru, struct lru_entry *entry);
 
-void lru_remove(struct lru *lru, struct lru_entry *entry);
-/* Evicts least recently used entries until the cache is within its limits. */
+void lru_remove(struct lru *lru, struct lru_entry *entry); /* also frees it, by `release` */
+/* Evicts the least recently used entries, but not those in use, until the cache is within its limits. */
 void lru_shrink(struct lru *lru);
-/* Removes expired entries, from the least recently used on, up to the first that has not expired. */
+/* Removes expired entries that are not in use, from the least recently used one on, and stops at the first that has not expired: for a
+ * cache whose entries expire in about the order of their use. */
 void lru_expire(struct lru *lru, uint64_t now_ms);
 void lru_clear(struct lru *lru); /* removes all, also those in use */
 

@@ -13,15 +13,15 @@
 #include "core/loop_slice.h"
 
 enum {
-    SMALL = 64 * 1024, /* reservations up to this size skip the queue */
-    SPARE_PART = 16,   /* small requests may exceed the budget by 1/16 */
+    SMALL = 64 * 1024, /* reservations up to this size do not wait behind larger ones */
+    SPARE_PART = 16,   /* small reservations may exceed the budget by 1/16 */
     MIN_MMAP_THRESHOLD = 128 << 10,
     MAX_MMAP_THRESHOLD = 2 << 20,
     TRIM_FACTOR = 8, /* M_TRIM_THRESHOLD, in multiples of M_MMAP_THRESHOLD */
     TRIM_STEP_MS = 1000,
-    TRIM_EARLIEST = 10, /* in steps */
+    TRIM_EARLIEST = 10, /* in steps of TRIM_STEP_MS */
     TRIM_LATEST = 60,
-    TRIM_FROM = 32 << 20, /* bytes resident but not in use */
+    TRIM_FROM = 32 << 20, /* trim if more bytes than this are resident but not allocated */
 };
 
 struct memory_waiter {
@@ -36,8 +36,8 @@ static _Atomic uint64_t held_by_pool;
 static struct sl_list waiters;
 static size_t waiting;
 
-/* Allocations of this size and more are mapped, so free() returns them to the kernel at once. Smaller ones fragment the heap:
- * the smaller the budget, the lower the threshold. */
+/* Returns M_MMAP_THRESHOLD: larger allocations are mapped, so that free() returns them to the kernel at once; smaller ones fragment the
+ * heap. So the smaller the memory budget `bytes`, the lower the threshold. */
 static int mmap_threshold(uint64_t bytes)
 {
     uint64_t part = bytes / 1024;
@@ -95,8 +95,8 @@ uint64_t memory_limit(void)
     return budget;
 }
 
-/* True if the bytes fit into the budget. Small requests may exceed it a little, so that short work goes on while large work
- * waits. */
+/* True if `need` more bytes fit into the budget now. Small reservations may exceed it by 1/16, so that short requests go on while large
+ * ones wait (not if the budget is so large that the sum would overflow: then there is none). */
 static bool fits_now(uint64_t need)
 {
     uint64_t most = need > SMALL || budget > UINT64_MAX / 2 ? budget : budget + budget / SPARE_PART;
@@ -104,7 +104,8 @@ static bool fits_now(uint64_t need)
     return now <= most && need <= most - now;
 }
 
-/* Grants memory to those that wait for it, first come, first served: one that does not fit stops those behind it. */
+/* Grants memory to the fibers that wait for it, first come, first served: it stops at the first whose need does not fit now, so that
+ * smaller ones do not overtake it for ever. */
 static void grant(void)
 {
     for (struct memory_waiter *w; (w = SL_LIST_FIRST(&waiters, struct memory_waiter, link)) && fits_now(w->need);) {
@@ -115,7 +116,8 @@ static void grant(void)
     }
 }
 
-/* A fiber may be granted memory and be cancelled before it runs again: then it returns the memory. */
+/* A small reservation, or any if no one waits, is granted at once if it fits; else the fiber waits for grant(). If the fiber is granted
+ * memory and cancelled before it runs again, it gives the memory back. */
 enum sl_code memory_reserve(struct memory_reservation *share, uint64_t bytes, struct sl_error *error)
 {
     struct memory_waiter w = {.need = bytes > share->bytes ? bytes - share->bytes : 0};
@@ -139,7 +141,7 @@ enum sl_code memory_reserve(struct memory_reservation *share, uint64_t bytes, st
     fiber_add_wait_ns(clock_mono_ns() - begin_ns);
     if (!w.granted) {
         sl_list_remove(&waiters, &w.link);
-        grant(); /* this waiter may have blocked smaller ones behind it */
+        grant(); /* this waiter may have kept smaller ones behind it from memory that is free */
     }
     if (w.granted && !fiber_cancelled()) {
         share->bytes += w.need;
@@ -170,7 +172,7 @@ void memory_transfer(struct memory_reservation *to, struct memory_reservation *f
 }
 
 /* ---- free memory that malloc retains ---- */
-/* Bytes of the process in memory, without those of files: free() cannot return the latter. */
+/* Returns the process's resident bytes without those of mapped files, which malloc does not hold; 0 if /proc cannot be read. */
 static uint64_t resident(void)
 {
     unsigned long long all, pages, shared, size = (unsigned long long)sysconf(_SC_PAGESIZE);
@@ -182,8 +184,8 @@ static uint64_t resident(void)
     return fields == 3 && pages > shared ? (pages - shared) * size : 0;
 }
 
-/* On the pool: returns free memory to the kernel, if there is enough of it to be worth the time: resident bytes that are neither
- * allocated from the heap (uordblks) nor by mmap (hblkhd). */
+/* On a pool thread: returns free memory to the kernel if there is enough to be worth the time. Free are the resident bytes that are
+ * allocated neither from the heap (uordblks) nor by mmap (hblkhd). */
 static void trim(void *unused)
 {
     (void)unused;
@@ -192,7 +194,8 @@ static void trim(void *unused)
         malloc_trim(0);
 }
 
-/* malloc_trim blocks allocations, so it runs while the loop is not busy (or at last after TRIM_LATEST). */
+/* malloc_trim blocks allocations of all threads, so it runs when the loop is not busy: 10 s after the last time or later, but after 60 s in
+ * any case. */
 void memory_trim_repeatedly(void *unused)
 {
     for (unsigned steps = 1; fiber_sleep(TRIM_STEP_MS); steps++)

@@ -14,7 +14,7 @@
 #include "core/memory.h"
 #include "core/metrics_impl.h"
 
-/* MAX_SERIES: of one metric; further label values are counted together, as series are never freed. */
+/* MAX_SERIES: of one metric; series are never freed, so values with further labels are counted in one series "overflow". */
 enum { MAX_SERIES = 500, SLOTS = METRIC_SLOTS, MAX_LABELS = METRIC_LABELS };
 
 #define table metrics_table
@@ -24,16 +24,17 @@ static struct metrics_store first;
 struct metrics_store *metrics_own = &first;
 
 enum { MAX_KEPT = 1000 };
-/* Values observed since the last push, for StatsD, which gets values instead of buckets. */
+/* Values of a histogram observed since the last push to StatsD, which gets the values instead of bucket counts. */
 struct metric_series_cache {
-    atomic_uint seen;
-    _Atomic float values[MAX_KEPT]; /* the first MAX_KEPT */
+    atomic_uint seen;               /* number of values observed */
+    _Atomic float values[MAX_KEPT]; /* the first MAX_KEPT of them */
 };
 static atomic_bool keeps_values, has_mozilla_names;
 
 static pthread_mutex_t insert_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* FNV-1a; the byte 0xFF, which UTF-8 does not have, ends each value. Never 0. */
+/* Returns the FNV-1a hash of the label values; each ends with the byte 0xFF, which UTF-8 does not have, so that ("a", "b") and ("ab", "")
+ * differ. Never 0. */
 static uint64_t hash_labels(const char *const values[MAX_LABELS])
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -45,8 +46,8 @@ static uint64_t hash_labels(const char *const values[MAX_LABELS])
     return hash ? hash : 1;
 }
 
-/* Allocates zeroed memory from the store's own memory if it has some, else, or when that is used up, by calloc. The store's own is never
- * freed. */
+/* Allocates zeroed memory. A shared store (size not 0) has memory of its own, which is used up from its start and never freed; when that is
+ * used up, and for other stores, calls calloc. */
 static void *store_alloc(struct metrics_store *store, size_t size)
 {
     size_t most = store->size, padded = (size + 15) & ~(size_t)15;
@@ -54,7 +55,8 @@ static void *store_alloc(struct metrics_store *store, size_t size)
     return most && at + padded <= most ? (char *)store + at : calloc(1, size);
 }
 
-/* Copies a text, followed by a NUL, as the memory is zero. NULL when out of memory, or without a text. */
+/* Returns a copy of the text in the store, with a NUL behind it (the memory is zeroed). NULL when out of memory, or if `text.data` is
+ * NULL. */
 static char *store_text(struct metrics_store *store, struct sl_str text)
 {
     char *copy = text.data ? store_alloc(store, text.size + 1) : NULL;
@@ -63,7 +65,7 @@ static char *store_text(struct metrics_store *store, struct sl_str text)
     return copy;
 }
 
-/* Writes the labels as they appear in the text format, once per series; NULL when out of memory. */
+/* Returns the labels in Prometheus' text format, `a="x",b="y"`, escaped; NULL when out of memory. Called once per series. */
 static char *format_labels(struct metrics_store *store, enum metric metric, const char *const values[MAX_LABELS])
 {
     struct sl_buf text = {0};
@@ -85,9 +87,9 @@ static char *format_labels(struct metrics_store *store, enum metric metric, cons
     return labels;
 }
 
-/* Finds a series by the hash of its labels; labels are not compared, as 64 bits do not collide among a few hundred series. Open
- * addressing. Readers take no lock: a series is never removed, and becomes visible when it is complete. `*at`: its slot, or the free
- * one for it. */
+/* Finds a series in a hash table (open addressing) by the hash of its labels; NULL if there is none. `*at` is its slot, or the free one for
+ * it. Labels are not compared, as 64 bits do not collide among a few hundred series. Takes no lock: a series is never removed, and is put
+ * into its slot when it is complete. The table never gets full: MAX_SERIES is less than SLOTS. */
 static struct metric_series *metrics_find(_Atomic(struct metric_series *) *metric_slots, uint64_t hash, size_t *at)
 {
     for (*at = hash % SLOTS;; *at = (*at + 1) % SLOTS) {
@@ -97,7 +99,7 @@ static struct metric_series *metrics_find(_Atomic(struct metric_series *) *metri
     }
 }
 
-/* Frees a series of malloc's memory that was not completed. */
+/* Frees a series that could not be completed; not one in the memory of a shared store, which is not malloc's. */
 static void series_free(struct metric_series *series)
 {
     for (int i = 0; i < MAX_LABELS; i++)
@@ -106,8 +108,9 @@ static void series_free(struct metric_series *series)
     free(series);
 }
 
-/* Adds a series; the caller has the lock. If there are too many, returns the one whose labels are "overflow". NULL when out of memory.
- * Memory of a shared store (size not 0) is not freed: it ends with the store. */
+/* Returns the series with these labels, added if necessary; NULL when out of memory. The caller holds insert_lock. If the metric has
+ * MAX_SERIES series already, returns the one whose labels are all "overflow". The incomplete series of a shared store (size not 0) is not
+ * freed: its memory ends with the store. */
 static struct metric_series *insert(struct metrics_store *store, enum metric metric, uint64_t hash,
                                     const char *const values[MAX_LABELS])
 {
@@ -143,7 +146,8 @@ static struct metric_series *insert(struct metrics_store *store, enum metric met
     return series;
 }
 
-/* The first look is without the lock. `insert` looks again, as another thread may have added the series meanwhile. */
+/* Looks for the series without the lock first. `insert` looks again under the lock, as another thread may have added the series
+ * meanwhile. */
 struct metric_series *metrics_series_in(struct metrics_store *store, enum metric metric,
                                         const char *const values[MAX_LABELS])
 {
@@ -182,7 +186,8 @@ void metric_series_set(struct metric_series *series, double value)
         atomic_store_explicit(&series->value, metric_bits(value), memory_order_relaxed);
 }
 
-/* Stores a value until the next push to StatsD. Beyond MAX_KEPT it is only counted, for the sample rate. */
+/* Stores a value of a histogram until the next push to StatsD. Values after the first MAX_KEPT are only counted, for the sample rate;
+ * without memory none is stored. */
 static void store_pushed_value(struct metric_series *series, double value)
 {
     struct metric_series_cache *kept = atomic_load(&series->kept), *fresh = kept ? NULL : calloc(1, sizeof *fresh);
@@ -239,7 +244,8 @@ void metric_observe_since(enum metric metric, uint64_t begin_ns, const char *a)
 }
 
 /* ---- reading ---- */
-/* Reads a series while threads change it: the buckets may include values that the sum does not have yet. */
+/* Returns the present values of a series. Other threads may change it meanwhile, so the buckets may include values that the sum does
+ * not. */
 static struct metric_sample make_sample(enum metric metric, struct metric_series *series)
 {
     unsigned long long value = atomic_load_explicit(&series->value, memory_order_relaxed);
@@ -258,7 +264,7 @@ static struct metric_sample make_sample(enum metric metric, struct metric_series
     return sample;
 }
 
-/* Calls `each` for every series of a metric in this process, in no order. Series that are added meanwhile may be missing. */
+/* Calls `each` for every series of a metric in this process, in arbitrary order. Series that are added meanwhile may be missing. */
 void metrics_for_each(enum metric metric, void (*each)(void *arg, const struct metric_sample *sample), void *arg)
 {
     for (size_t i = 0; own->slots[metric] && i < SLOTS; i++) {
@@ -275,7 +281,7 @@ struct metric_total_sum {
     double sum;
 };
 
-/* Adds a series to the sum if it has the wanted labels; NULL fits any. */
+/* Adds the value of a series to the sum if its first three labels are the wanted ones; NULL = any. */
 static void add_matching(void *arg, const struct metric_sample *sample)
 {
     struct metric_total_sum *summing = arg;
@@ -308,7 +314,7 @@ struct metric_pusher {
     void *arg;
 };
 
-/* Pushes the values observed since the last push, instead of a histogram. */
+/* Pushes the values of a histogram that were observed since the last push; nothing if there were none. */
 static void push_values(const struct metric_pusher *to, enum metric metric, struct metric_series *series,
                         struct metric_push *push)
 {
@@ -325,7 +331,8 @@ static void push_values(const struct metric_pusher *to, enum metric metric, stru
     metrics_push_named(metric, push, to->push, to->arg);
 }
 
-/* The name for statsd: that of its column in the table, else the one for Prometheus without "_total". */
+/* Writes the name of a metric for statsd: the one in the table's column `statsd` if that is set, else the Prometheus name without
+ * "_total". */
 void metric_pushed_name(enum metric metric, char name[METRIC_NAME_MAX])
 {
     const struct metric_row *row = &table[metric];
@@ -335,7 +342,8 @@ void metric_pushed_name(enum metric metric, char name[METRIC_NAME_MAX])
     snprintf(name, METRIC_NAME_MAX, SL_STR_FMT, SL_STR_ARG(text));
 }
 
-/* Pushes one series; of a counter, what was added since the last push, and nothing if that is 0. */
+/* Pushes one series: a gauge's value, a histogram's values since the last push, or what was added to a counter since then (nothing if
+ * 0). */
 static void push_series(const struct metric_pusher *to, enum metric metric, struct metric_series *series)
 {
     char name[METRIC_NAME_MAX];
@@ -361,8 +369,8 @@ static void push_series(const struct metric_pusher *to, enum metric metric, stru
     metrics_push_named(metric, &push, to->push, to->arg);
 }
 
-/* Names that another service gives to counts of cache look-ups, by the layer that answered the look-up (label `layer`). The counts of
- * several layers are added up for one name. */
+/* StatsD names of cache look-ups, chosen to be those of another service, which has a name for each group of layers (memory, disk, ...) that
+ * can answer a look-up. For each name the look-ups whose label `layer` is in its list are added up. */
 static const struct {
     const char *name, *layers; /* layers that are counted, each between blanks; NULL = all */
 } access_names[] = {
@@ -387,7 +395,7 @@ struct cache_access_sums {
     } caches[ACCESS_CACHES];
 };
 
-/* Adds look-ups of one cache and layer to the sums that count this layer. */
+/* Adds look-ups of one cache, answered by one layer, to the sums of that cache for each name that counts this layer. */
 static void add_access(struct cache_access_sums *all, const struct metric_series *series, uint64_t added)
 {
     size_t at = 0;
@@ -396,7 +404,7 @@ static void add_access(struct cache_access_sums *all, const struct metric_series
     while (at < all->count && strcmp(all->caches[at].cache, series->values[0]) != 0)
         at++;
     if (at == ACCESS_CACHES)
-        return; /* there are fewer caches than that */
+        return; /* does not happen: there are fewer kinds of caches */
     if (at == all->count)
         all->caches[all->count++].cache = series->values[0];
     for (size_t i = 0; i < ACCESS_NAMES; i++)
@@ -404,7 +412,7 @@ static void add_access(struct cache_access_sums *all, const struct metric_series
             all->caches[at].sums[i] += (double)added;
 }
 
-/* Pushes what was added to the look-ups since the last push, under the compatible names. */
+/* Pushes the cache look-ups since the last push, under the names in access_names, with the label `cache`. */
 static void push_accesses(const struct metric_pusher *to)
 {
     static const char *const label_names[MAX_LABELS] = {"cache"};
@@ -428,7 +436,7 @@ static void push_accesses(const struct metric_pusher *to)
         }
 }
 
-/* Look-ups of caches have names of their own, so push_accesses pushes them. */
+/* Cache look-ups (METRIC_CACHE_LOOKUPS) are added up under other names, so push_accesses pushes them. */
 void metrics_push(void (*push)(void *arg, const struct metric_push *push), void *arg)
 {
     struct metric_pusher to = {push, arg};
@@ -443,7 +451,8 @@ void metrics_push(void (*push)(void *arg, const struct metric_push *push), void 
 
 /* ---- text ---- */
 
-/* Writes the beginning of a sample, up to the value. `labels` and `extra` may be empty. */
+/* Writes the beginning of a sample line, `symloom_name{labels}` and a blank; the caller adds the value. `extra` is one more label (`le` of
+ * a bucket); both may be empty. */
 static void write_sample(struct sl_buf *out, const char *name, const char *suffix, const char *labels,
                          const char *extra)
 {
@@ -453,7 +462,7 @@ static void write_sample(struct sl_buf *out, const char *name, const char *suffi
     sl_buf_u8(out, ' ');
 }
 
-/* Buckets are cumulative in the text format, but not in memory. */
+/* Writes the lines of a histogram. Buckets are cumulative in the text format, but not in memory, so they are added up. */
 static void write_histogram(struct sl_buf *out, const char *name, struct metric_series *series)
 {
     unsigned long long total = 0;
@@ -471,7 +480,7 @@ static void write_histogram(struct sl_buf *out, const char *name, struct metric_
     sl_buf_printf(out, "%llu\n", total);
 }
 
-/* Writes the samples of a series. A gauge may have a fraction, which is stored as the bits of a double. */
+/* Writes the sample lines of a series. `value` of a counter is an integer, that of a gauge the bits of a double. */
 static void write_series(struct sl_buf *out, enum metric metric, struct metric_series *series)
 {
     const char *name = table[metric].name;
@@ -487,7 +496,7 @@ static void write_series(struct sl_buf *out, enum metric metric, struct metric_s
         sl_buf_printf(out, "%.15g\n", metric_double(value));
 }
 
-/* Writes the two comment lines in front of a family. */
+/* Writes the two comment lines, HELP and TYPE, in front of the samples of a metric (in Prometheus' terms, a metric family). */
 void metrics_write_header(struct sl_buf *out, const char *name, const char *type, const char *help, bool open_metrics)
 {
     size_t size = strlen(name), suffix = strlen("_total");
@@ -497,7 +506,7 @@ void metrics_write_header(struct sl_buf *out, const char *name, const char *type
     sl_buf_printf(out, "# HELP %.*s %s\n# TYPE %.*s %s\n", (int)size, name, help, (int)size, name, type);
 }
 
-/* True if OpenMetrics would give a counter's family the name of another metric. */
+/* True if the counter's name without "_total", which OpenMetrics requires in its comment lines, is the name of another metric. */
 static bool family_taken(enum metric metric)
 {
     size_t size = strlen(table[metric].name) - strlen("_total");
@@ -507,8 +516,8 @@ static bool family_taken(enum metric metric)
     return false;
 }
 
-/* Writes a metric, with all its series in one store; nothing if it has none. A store of another process may be damaged, so that its series
- * are checked and copied first. */
+/* Writes a metric with all its series in one store; nothing if the store has none. The store of another process may be damaged and may
+ * change at any moment, so its series are checked and copied first. */
 static void write_metric(struct metrics_store *store, struct sl_buf *out, enum metric metric, bool open_metrics)
 {
     static const char *const types[] = {"counter", "gauge", "histogram"};
@@ -519,11 +528,11 @@ static void write_metric(struct metrics_store *store, struct sl_buf *out, enum m
         return;
     snprintf(name, sizeof name, "symloom_%s", table[metric].name);
     if (open_metrics && table[metric].kind == METRIC_COUNTER && family_taken(metric))
-        type = "unknown"; /* keeps the sample name equal in both formats */
+        type = "unknown"; /* unlike a counter, this type allows the full name in the comment lines */
     metrics_write_header(out, name, type, table[metric].help, open_metrics);
     for (size_t i = 0; i < SLOTS; i++) {
         struct metric_series *series = atomic_load_explicit(&slots[i], memory_order_acquire);
-        struct metric_series copy; /* a copy, as a store of another process may change at any moment */
+        struct metric_series copy;
         if (series && store == own)
             write_series(out, metric, series);
         else if (series && metrics_copy(store, metric, series, &copy))

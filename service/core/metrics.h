@@ -1,8 +1,8 @@
 /* Metrics: one static table (metrics.def), atomics, text for Prometheus.
  *
- * A metric is defined once, by its row there; code changes it by its number with up to four label values. Callers must bound
- * the set of label values (route patterns, source ids, codes); a metric has at most 500 series, further ones are counted as
- * "overflow". Counters and histograms may be changed from any thread. */
+ * A metric is defined once, by its row in metrics.def; code changes it by its number (METRIC_...) with up to four label values.
+ * Callers must bound the set of label values (route patterns, source ids, codes): a metric has at most 500 series, and values with
+ * further labels are counted in one series "overflow". Counters and histograms may be changed from any thread. */
 #pragma once
 
 #include "base/buf.h"
@@ -16,15 +16,16 @@ enum metric {
 };
 #define METRIC_MOZILLA_NAMES METRIC_ELIOT_PAGEVIEW /* the first metric with only Mozilla's name */
 
-/* Absent trailing labels are NULL. */
+/* Change the series with these label values: add `n` to a counter, set a gauge, observe a value of a histogram. Labels that the metric does
+ * not have are NULL. */
 void metric_add(enum metric metric, uint64_t n, const char *a, const char *b, const char *c);
 void metric_add4(enum metric metric, uint64_t n, const char *a, const char *b, const char *c, const char *d);
 void metric_set(enum metric metric, double value, const char *a, const char *b, const char *c);
 void metric_observe(enum metric metric, double value, const char *a, const char *b, const char *c);
-/* Observes the seconds since `begin_ns` (of clock_mono_ns). */
+/* Observes the seconds that have passed since `begin_ns`, a time of clock_mono_ns, in a histogram. */
 void metric_observe_since(enum metric metric, uint64_t begin_ns, const char *a);
 
-/* Looks up one series, for hot paths: the same label values always give the same series, which is never freed. NULL when out of
+/* Returns the series with these label values. Hot paths look a series up once and keep the pointer: it is never freed. NULL when out of
  * memory, which the functions below accept. */
 struct metric_series;
 struct metric_series *metric_series(enum metric metric, const char *a, const char *b, const char *c);
@@ -36,7 +37,7 @@ void metric_series_observe(struct metric_series *series, double value); /* a his
 struct metric_sample {
     const char *labels[4]; /* values, in the order of the table; absent ones are "" */
     double value;          /* of a counter or gauge; for a histogram the sum */
-    const double *bounds;  /* upper bounds of a histogram: `bucket_count`, followed by one more bucket for the rest */
+    const double *bounds;  /* upper bounds of the first `bucket_count` buckets; one more bucket has larger values */
     unsigned bucket_count;
     unsigned long long buckets[20], count; /* buckets are not cumulative; `count` is the total */
 };
@@ -44,11 +45,11 @@ void metrics_for_each(enum metric metric, void (*each)(void *arg, const struct m
 /* Returns the sum of all series with these label values; NULL = any. */
 double metric_total(enum metric metric, const char *a, const char *b, const char *c);
 
-uint64_t metrics_resident_bytes(void); /* of this process */
+uint64_t metrics_resident_bytes(void); /* resident memory of this process */
 
 /* Sets the gauges of core (pool, fibers): loop thread, before metrics_write. */
 void metrics_collect(void);
-/* Writes text format 0.0.4, or OpenMetrics 1.0. Takes milliseconds; any thread. */
+/* Writes all metrics of this process in Prometheus' text format 0.0.4, or OpenMetrics 1.0. Takes milliseconds; any thread. */
 void metrics_write(struct sl_buf *out, bool open_metrics);
 /* Writes doc/metrics.md: all metrics with their meaning. */
 void metrics_reference(struct sl_buf *out);

@@ -17,7 +17,7 @@ struct metric_buckets {
 };
 extern const struct metric_buckets metric_seconds; /* for durations */
 
-/* How values of several processes are combined: sum, minimum or maximum. */
+/* How the values of a metric in several processes of one service are combined: sum, minimum or maximum. */
 enum metric_sum { METRIC_SUM, METRIC_MIN, METRIC_MAX };
 
 struct metric_row {
@@ -43,28 +43,30 @@ struct metric_series {
     _Atomic(struct metric_series_cache *) kept; /* values of a histogram since the last push; NULL = none yet */
 };
 
-/* All series of a process. Open addressing; a slot is filled once and never emptied, so readers need no lock. */
+/* All metric series of a process: per metric a hash table (open addressing). A slot is filled once and never emptied, so readers need no
+ * lock. */
 enum { METRIC_SLOTS = 1024 };
 struct metrics_store {
     _Atomic(struct metric_series *) *_Atomic slots[METRIC_COUNT];
-    size_t counts[METRIC_COUNT];
-    /* Last reported CPU time, and time that the loop did not spend waiting (bits of doubles). */
+    size_t counts[METRIC_COUNT]; /* number of series */
+    /* The process's CPU time, and the time that its loop was busy, when metrics were last written (bits of doubles). */
     atomic_ullong cpu_seconds, busy_seconds;
-    /* bytes of the memory that starts here, from which series and texts are allocated; 0 = they are allocated by malloc */
+    /* Size in bytes of the shared memory that begins with this struct; series and texts are allocated from the rest of it. 0 = there is
+     * none: they are allocated by malloc. */
     size_t size;
-    atomic_size_t used;
+    atomic_size_t used; /* bytes of it that are allocated */
 };
 extern struct metrics_store *metrics_own; /* store of this process */
 /* Like metric_series, in any store: finds the series with these labels without a lock, or adds it. NULL when out of memory, and for
  * Mozilla's metrics unless they are enabled. */
 struct metric_series *metrics_series_in(struct metrics_store *store, enum metric metric,
                                         const char *const values[METRIC_LABELS]);
-/* Both read the store of another process, which may have been corrupted by a bad pointer: metrics_are_readable checks the slots,
- * metrics_copy copies one series if it is valid (metrics_shared.c). */
+/* Both are for the store of another process, which that may have corrupted by a bad pointer: metrics_are_readable is true if the array of
+ * slots lies within the store; metrics_copy copies one series, false if it has pointers out of the store. */
 bool metrics_are_readable(const struct metrics_store *store, const void *slots);
 bool metrics_copy(const struct metrics_store *store, enum metric metric, const struct metric_series *series,
                   struct metric_series *copy);
-/* Like metrics_write for the store of any process, without gauges. */
+/* Writes the counters and histograms in the store of any process like metrics_write, which writes those of this process and gauges. */
 void metrics_write_counters(struct metrics_store *store, struct sl_buf *out, bool open_metrics);
 
 static inline double metric_double(unsigned long long bits)
@@ -96,19 +98,21 @@ struct metric_push {
     size_t value_count;
     uint64_t values_seen;
 };
-/* Pushes it under its name for other services, or unchanged. */
+/* Passes the series to `to` under each name that metrics_names.c gives it for dashboards of another service; if it gives none,
+ * unchanged. */
 void metrics_push_named(enum metric metric, const struct metric_push *push,
                         void (*to)(void *arg, const struct metric_push *push), void *arg);
-/* The name under which a metric's row is pushed: counters without `_total`. */
+/* Writes the name of a metric for statsd, unless metrics_names.c renames it: that of its row, for counters without `_total`. */
 enum { METRIC_NAME_MAX = 80 };
 void metric_pushed_name(enum metric metric, char name[METRIC_NAME_MAX]);
-/* Calls each(arg, name) once for every other name that the metric may be pushed under. */
+/* Calls each(arg, name) once for every name that metrics_names.c may push the metric under instead of its own. */
 void metrics_for_each_name(enum metric metric, void (*each)(void *arg, const char *name), void *arg);
-/* Returns the i-th name that cache look-ups are pushed under; NULL after the last. */
+/* Returns the i-th statsd name of cache look-ups (METRIC_CACHE_LOOKUPS has several); NULL after the last. */
 const char *metrics_access_name(size_t i);
-/* From now on histograms record their values for metrics_push. Once. */
+/* From now on histograms also store the values observed, for metrics_push. Cannot be undone. */
 void metrics_keep_values(void);
-/* Pushes Mozilla's names too. Before anything is counted. */
+/* Enables the metrics from METRIC_MOZILLA_NAMES on, which only statsd gets, under the names of Mozilla's services. Call it before anything
+ * is counted. */
 void metrics_use_mozilla_names(void);
-/* Pushes every series that has changed since the last call, and all gauges. One thread at a time. */
+/* Calls `push` for every counter and histogram series that has changed since the last call, and for all gauges. One thread at a time. */
 void metrics_push(void (*push)(void *arg, const struct metric_push *push), void *arg);
