@@ -1,5 +1,5 @@
-/* Names and tags of pushed metrics, for compatibility with dashboards of another service. Metrics that are not listed here are
- * pushed under the name of their row, with their labels as tags. */
+/* Names and tags of metrics pushed to StatsD, chosen for dashboards made for another service. Metrics that are not listed here are
+ * pushed under the name of their row in metrics.def, with their labels as tags. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@ enum { RENAMED_TAGS = 3 };
 static const struct renaming {
     enum metric metric;
     const char *when[METRIC_LABELS]; /* required label values, "a|b" = either; NULL: any */
-    const char *name;                /* `*` is replaced by the label `item` */
-    const char *tags[RENAMED_TAGS];  /* label names, or "tag:value" */
+    const char *name;                /* name to push; `*` in it stands for the value of the label `item` */
+    const char *tags[RENAMED_TAGS];  /* tags to push: names of labels, or constant "tag:value" */
 } renamings[] = {
     {METRIC_POLLS, {"unknown"}, "symbolication.request_id_unknown", {NULL}},
     {METRIC_MODULES, {NULL, "debug"}, "symbolication.debug_status", {"status"}},
@@ -77,7 +77,7 @@ static const struct renaming {
     {METRIC_SOURCE_TOKEN, {"artifacts", "ok|error"}, "source.sentry.js_lookup.computation", {NULL}},
 };
 
-/* True if the word is one of those that `|` separates. */
+/* True if `word` is one of the words in a list like "timeout|error". */
 static bool is_either(const char *words, const char *word)
 {
     size_t size = strlen(word);
@@ -91,7 +91,7 @@ static bool is_either(const char *words, const char *word)
     }
 }
 
-/* True if the renaming is for this metric and for the values of its labels. */
+/* True if the renaming is for this metric, and the pushed series has the label values that it requires. */
 static bool renaming_applies(const struct renaming *renaming, enum metric metric, const struct metric_push *push)
 {
     bool applies = renaming->metric == metric;
@@ -109,8 +109,8 @@ static const char *find_label(const struct metric_push *push, const char *name)
     return "";
 }
 
-/* Pushes a value under the name and with the tags of another service. `*` in the name stands for the label `item`; a tag "a:b" is
- * constant. */
+/* Passes the series `as` to `to` with the renaming's name and tags instead of its own. `*` in the name stands for the value of the label
+ * `item`; a tag is a label of the series, or constant if it has the form "tag:value". */
 static void push_renamed(const struct renaming *renaming, const struct metric_push *as,
                          void (*to)(void *arg, const struct metric_push *push), void *arg)
 {
@@ -145,7 +145,7 @@ void metrics_push_named(enum metric metric, const struct metric_push *push,
         to(arg, push);
 }
 
-/* Rows with the same name follow each other in the table, so a comparison with the last name finds all repetitions. */
+/* Rows of `renamings` with the same name follow each other, so a comparison with the last name finds all repetitions. */
 void metrics_for_each_name(enum metric metric, void (*each)(void *arg, const char *name), void *arg)
 {
     const char *last = "";

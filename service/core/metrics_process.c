@@ -9,7 +9,7 @@
 #include "core/metrics.h"
 #include "core/metrics_impl.h"
 
-/* Writes a metric with a single value. */
+/* Writes a metric that has one series without labels. */
 static void write_one(struct sl_buf *out, bool open_metrics, const char *name, const char *type, const char *help,
                       double value)
 {
@@ -29,14 +29,15 @@ static unsigned open_descriptors(void)
     return count ? count - 1 : 0; /* without the descriptor that reads the directory */
 }
 
-/* Returns the start of this process in seconds since the epoch: that of the machine, plus the ticks in between. 0 if /proc does not say. */
+/* Returns when this process was started, in seconds since the epoch: the boot time of the machine, plus the clock ticks from then on. 0 if
+ * /proc does not tell the boot time. */
 static double start_time(void)
 {
     char text[1024] = "";
     unsigned long long ticks = 0, boot = 0;
     FILE *file = fopen("/proc/self/stat", "re");
     if (file && fgets(text, sizeof text, file)) {
-        /* Field 22, counted after the command's name, which may contain anything. */
+        /* Field 22 (starttime). Counts from the end of field 2, the command's name, which may have blanks and brackets. */
         char *at = strrchr(text, ')');
         for (int field = 2; at && field < 22; field++)
             at = strchr(at + 1, ' ');
@@ -53,7 +54,7 @@ static double start_time(void)
     return boot ? (double)boot + (double)ticks / (double)sysconf(_SC_CLK_TCK) : 0;
 }
 
-/* Size of the address space, and of the part in memory, in pages; both 0 if /proc does not say. */
+/* Sets the size of the address space and of its resident part, in pages; both 0 if /proc cannot be read. */
 static void pages(unsigned long long *all, unsigned long long *resident)
 {
     FILE *file = fopen("/proc/self/statm", "re");
@@ -77,8 +78,8 @@ void metrics_write_times(struct sl_buf *out, bool open_metrics, double cpu_secon
     write_one(out, open_metrics, "process_cpu_seconds_total", "counter", "User and system CPU time.", cpu_seconds);
 }
 
-/* Writes the metrics that every Prometheus client has, with their usual names. Processor and busy time also go into this process's store,
- * which outlives it. */
+/* Writes the process_* metrics that every Prometheus client library has, and the busy time of the loop. CPU time and busy time also go into
+ * this process's store, which may be in shared memory, so that they are not lost when the process dies. */
 void metrics_write_process(struct sl_buf *out, bool open_metrics)
 {
     struct rusage usage;

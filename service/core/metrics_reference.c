@@ -4,7 +4,7 @@
 static const char *const kinds[] = {
     [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram"};
 
-/* Appends a name in backquotes; with a comma before it if the text ends with another such name. */
+/* Appends a name in backquotes, with a comma before it if the text ends with another name in backquotes. */
 static void put_quoted_name(void *arg, const char *name)
 {
     struct sl_buf *out = arg;
@@ -19,7 +19,7 @@ static void put_label_names(struct sl_buf *out, const struct metric_row *row)
         put_quoted_name(out, row->labels[i]);
 }
 
-/* The names that statsd gets: a renamed metric may have several. */
+/* Writes the names under which statsd gets a metric: those of metrics_names.c, of which there may be several, else the one of its row. */
 static void put_pushed(struct sl_buf *out, enum metric metric)
 {
     char name[METRIC_NAME_MAX];
@@ -32,7 +32,7 @@ static void put_pushed(struct sl_buf *out, enum metric metric)
         put_quoted_name(out, name);
 }
 
-/* Writes the row of a metric: name, kind, labels, name for statsd, meaning. */
+/* Writes the table row of a metric: name, kind, labels, names for statsd, meaning. */
 static void put_metric(struct sl_buf *out, enum metric metric)
 {
     const struct metric_row *row = &metrics_table[metric];
@@ -52,7 +52,7 @@ static void put_written(struct sl_buf *out, struct sl_str text)
     static const struct sl_str help_mark = SL_STR("# HELP "), type_mark = SL_STR("# TYPE ");
     struct sl_str line, help = {0};
     while (sl_str_next_line(&text, &line)) {
-        const char *blank = help.size ? memchr(help.data, ' ', help.size) : NULL; /* after the name */
+        const char *blank = help.size ? memchr(help.data, ' ', help.size) : NULL; /* the end of the metric's name */
         if (sl_str_starts(line, help_mark)) {
             help = (struct sl_str){line.data + help_mark.size, line.size - help_mark.size};
         } else if (blank && sl_str_starts(line, type_mark)) {
@@ -63,7 +63,7 @@ static void put_written(struct sl_buf *out, struct sl_str text)
     }
 }
 
-/* Writes rows for the metrics of every process, taken from what is written for Prometheus. */
+/* Writes table rows for the process_* metrics, which are not in metrics.def: takes them from the text that is written for Prometheus. */
 static void put_others(struct sl_buf *out)
 {
     struct sl_buf written = {0};

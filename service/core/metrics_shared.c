@@ -8,17 +8,17 @@
 
 enum { STORE_BYTES = 16 << 20, MAX_TEXT = 4096 };
 
-/* Mapped at the same address in all processes. */
+/* Shared memory of all processes, mapped by the parent before it forks, so at the same address in each. */
 struct shared {
-    atomic_uint merge_count;
-    unsigned deaths;
-    int64_t last_s;
+    atomic_uint merge_count; /* changes with each death; odd while the counts are merged */
+    unsigned deaths;         /* processes that have died */
+    int64_t last_s;          /* when the last one died, and why */
     char last_why[sizeof((struct metrics_deaths *)0)->last_why];
 };
 
 static struct {
     struct shared *common;
-    char *stores; /* one per process, then the parent's; NULL: metrics are not shared */
+    char *stores; /* STORE_BYTES for each process, then for the parent; NULL: metrics are not shared */
     size_t processes;
 } all;
 
@@ -27,7 +27,7 @@ static struct metrics_store *store_at(size_t index)
     return (struct metrics_store *)(all.stores + index * STORE_BYTES);
 }
 
-/* Pages of the store that are never used take no memory. Core dumps leave the store out: it would make them large. */
+/* Pages of the mapping that are never used take no memory. Core dumps leave it out (MADV_DONTDUMP): it would make them large. */
 bool metrics_map_shared(size_t processes)
 {
     size_t size = STORE_BYTES * (processes + 1);
@@ -40,11 +40,11 @@ bool metrics_map_shared(size_t processes)
     all.common = common;
     all.stores = stores;
     all.processes = processes;
-    metrics_set_process(processes);
+    metrics_set_process(processes); /* the last store is the parent's */
     return true;
 }
 
-/* A store is mapped with zeros, which are an empty store; its own memory begins behind the struct. */
+/* A store is mapped with zeros, which is an empty one; the memory from which its series are allocated begins behind the struct. */
 void metrics_set_process(size_t index)
 {
     if (!all.stores)
@@ -56,15 +56,15 @@ void metrics_set_process(size_t index)
 }
 
 /* ---- the store of a dead process ---- */
-/* True if an object lies within the store, aligned as store_alloc aligns all of them. A process that crashed may have written anything
- * into its pointers. */
+/* True if `size` bytes at a pointer of a store lie within the store, aligned to 16 bytes like all that was allocated from it. The pointer
+ * may have any value: a process that crashed may have overwritten it. */
 static bool is_inside(const struct metrics_store *store, const void *at, size_t size)
 {
     uintptr_t offset = (uintptr_t)at - (uintptr_t)store;
     return offset < STORE_BYTES && size <= STORE_BYTES - offset && offset % 16 == 0;
 }
 
-/* True if a text within the store ends with NUL. */
+/* True if the pointer is to a text within the store that ends with a NUL after less than MAX_TEXT bytes. */
 static bool is_text(const struct metrics_store *store, const char *text)
 {
     size_t left = is_inside(store, text, 1) ? STORE_BYTES - (size_t)(text - (const char *)store) : 0;
@@ -76,8 +76,8 @@ bool metrics_are_readable(const struct metrics_store *store, const void *slots)
     return is_inside(store, slots, METRIC_SLOTS * sizeof(struct metric_series *));
 }
 
-/* Copies a series out of another process's store; false if it or one of its texts lies outside of the store, which a process that died may
- * have left so. */
+/* Copies a series out of another process's store. False if one of its pointers does not lead into the store, as a process that crashed may
+ * have overwritten it. */
 bool metrics_copy(const struct metrics_store *store, enum metric metric, const struct metric_series *series,
                   struct metric_series *copy)
 {
@@ -92,14 +92,15 @@ bool metrics_copy(const struct metrics_store *store, enum metric metric, const s
     return true;
 }
 
-/* Not atomic: only the parent adds to its own store. */
+/* Adds a double that is stored as its bits. Need not be atomic: only the parent changes its store. */
 static void add_double(atomic_ullong *to, const atomic_ullong *from)
 {
     double sum = metric_double(atomic_load(to)) + metric_double(atomic_load(from));
     atomic_store(to, metric_bits(sum));
 }
 
-/* Adds a series of a dead process to that of the parent, so that counters never decrease. Without memory it is lost. */
+/* Adds a series of a dead process to the series with the same labels of the parent, so that counters never decrease. Without memory for
+ * that series its values are lost. */
 static void merge_series(enum metric metric, const struct metric_series *series)
 {
     struct metric_series *to = metrics_series_in(metrics_own, metric, (const char *const *)series->values);
@@ -107,13 +108,13 @@ static void merge_series(enum metric metric, const struct metric_series *series)
         return;
     if (metrics_table[metric].kind == METRIC_COUNTER)
         atomic_fetch_add(&to->value, atomic_load(&series->value));
-    else
+    else /* the sum of a histogram */
         add_double(&to->value, &series->value);
     for (unsigned i = 0; to->buckets && i <= to->buckets->count; i++)
         atomic_fetch_add(&to->bucket[i], atomic_load(&series->bucket[i]));
 }
 
-/* Adds the series of a metric of a dead process to those of the parent; skips damaged ones. */
+/* Adds all series of one metric of a dead process to those of the parent; skips damaged ones. */
 static void merge_metric(struct metrics_store *store, enum metric metric)
 {
     _Atomic(struct metric_series *) *slots = store->slots[metric];
@@ -138,7 +139,7 @@ void metrics_merge_dead_process(size_t index, const char *why)
             merge_metric(store, (enum metric)metric);
     add_double(&metrics_own->cpu_seconds, &store->cpu_seconds);
     add_double(&metrics_own->busy_seconds, &store->busy_seconds);
-    if (madvise(store, STORE_BYTES, MADV_REMOVE) != 0) /* reads as zeros afterwards */
+    if (madvise(store, STORE_BYTES, MADV_REMOVE) != 0) /* frees the pages, which then read as zeros: an empty store */
         memset(store, 0, STORE_BYTES);
     metric_add(METRIC_PROCESS_DEATHS, 1, NULL, NULL, NULL);
     all.common->deaths++;
@@ -149,7 +150,7 @@ void metrics_merge_dead_process(size_t index, const char *why)
 
 /* ---- in any process ---- */
 
-/* How often service processes have died, and the last one: when and why. False if none has, or if metrics are not shared. */
+/* Tells how many service processes have died, and when and why the last one did. False if none has, or if metrics are not shared. */
 bool metrics_get_deaths(struct metrics_deaths *deaths)
 {
     if (!all.stores || !all.common->deaths)
@@ -164,7 +165,7 @@ unsigned metrics_merge_count(void)
     return all.stores ? atomic_load(&all.common->merge_count) : 0;
 }
 
-/* Writes the counters and times of one process. */
+/* Writes the counters, histograms, CPU time and busy time in the store of one process. */
 static void write_store(struct metrics_store *store, struct sl_buf *out, bool open_metrics)
 {
     metrics_write_counters(store, out, open_metrics);

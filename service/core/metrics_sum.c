@@ -9,13 +9,13 @@
 
 struct metric_text_series {
     struct metric_text_series *next;
-    struct sl_str name; /* including its labels */
+    struct sl_str name; /* with its labels: `name{a="x"}` */
     double value;
 };
 
 struct metric_text_family {
     struct metric_text_family *next;
-    struct sl_str head; /* the lines that begin with # */
+    struct sl_str head; /* the comment lines (HELP and TYPE) in front of the samples */
     struct metric_text_series *first, **end;
     struct sl_map series; /* by name */
     enum metric_sum sum;
@@ -28,8 +28,8 @@ struct metrics_text_sum {
     bool failed;
 };
 
-/* Returns how to combine the values of a family in several processes, by the name of its first series. A metric that the table does not
- * have is summed. */
+/* Returns how to combine the values of a metric in several processes, chosen by the name of one of its series; that of a histogram is
+ * `name_bucket{...}`, which the table does not have, so it is summed. */
 static enum metric_sum choose_sum(struct sl_str series)
 {
     static const struct sl_str prefix = SL_STR("symloom_");
@@ -46,7 +46,8 @@ static enum metric_sum choose_sum(struct sl_str series)
     return METRIC_SUM;
 }
 
-/* Adds a line "name{labels} value" to the series of that name; ignores a malformed line. */
+/* Combines a sample line `name{labels} value` with the series of the same name and labels that other processes have: adds the value, or
+ * keeps the minimum or maximum. Ignores a malformed line. */
 static void add_sample(struct metrics_text_sum *s, struct metric_text_family *family, struct sl_str line)
 {
     const char *blank = memrchr(line.data, ' ', line.size);
@@ -75,12 +76,12 @@ static void add_sample(struct metrics_text_sum *s, struct metric_text_family *fa
         *family->end = series;
         family->end = &series->next;
     } else {
-        bool other = family->sum == METRIC_MIN ? value < series->value : value > series->value;
-        series->value = family->sum == METRIC_SUM ? series->value + value : other ? value : series->value;
+        bool replaces = family->sum == METRIC_MIN ? value < series->value : value > series->value;
+        series->value = family->sum == METRIC_SUM ? series->value + value : replaces ? value : series->value;
     }
 }
 
-/* Returns the family with these comment lines, created if necessary: families of all processes appear in the order of the first. */
+/* Returns the metric family with these comment lines; if no process had it so far, adds it behind the others. */
 static struct metric_text_family *find_family(struct metrics_text_sum *s, struct sl_str head)
 {
     bool fresh;
@@ -99,7 +100,7 @@ static struct metric_text_family *find_family(struct metrics_text_sum *s, struct
     return family;
 }
 
-/* Adds the metrics of one process. */
+/* Adds the text of one process. Comment lines before samples are the key of their metric family; "# EOF" is not part of it. */
 static void metrics_sum_text(struct metrics_text_sum *s, struct sl_str text)
 {
     struct metric_text_family *family = NULL;
@@ -123,8 +124,8 @@ bool metrics_sum(const struct sl_str *texts, size_t count, struct sl_buf *out)
     bool open_metrics = count && sl_str_ends(texts[0], SL_STR("# EOF\n"));
     for (size_t i = 0; i < count; i++)
         metrics_sum_text(&s, texts[i]);
-    /* Rounds sums of seconds to 12 digits: when added in another order, a sum could fall by its last digit, which Prometheus
-     * would take for a counter reset. */
+    /* Writes values with a fraction, which are sums of seconds, with 12 digits: added in another order, a sum could be less by its last
+     * digit, which Prometheus would take for a counter reset. */
     for (struct metric_text_family *family = s.first; family; family = family->next) {
         sl_buf_str(out, family->head);
         sl_buf_u8(out, '\n');

@@ -1,10 +1,10 @@
-/* Merges the metrics of several processes into one text: counters, histograms and most gauges are summed; states take the worst
- * value, times the earliest, and metrics that only carry labels appear once. Prometheus' text format 0.0.4 and OpenMetrics 1.0,
- * as core/metrics.h writes them. Any thread. */
+/* Combines the metrics of several processes in one text: counters, histograms and most gauges are summed; for others metrics.def has the
+ * column `sum`: the minimum or maximum counts. Prometheus' text format 0.0.4 and OpenMetrics 1.0, as core/metrics.h writes them. Any
+ * thread. */
 #pragma once
 
 #include "base/buf.h"
 
-/* Adds up the metrics of several processes, in the text format. False when out of memory. The families have the order of the first text
- * that has them. */
+/* Appends the combined metrics of `texts`, one per process. False when out of memory. Metrics have the order of the first text; those that
+ * only later texts have come behind. */
 bool metrics_sum(const struct sl_str *texts, size_t count, struct sl_buf *out);

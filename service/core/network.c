@@ -3,7 +3,8 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
-/* The first bytes of an IPv4 address that is written as IPv6 (RFC 4291, 2.5.5.2): one comparison serves both families. */
+/* The first 12 bytes of an IPv4-mapped IPv6 address, ::ffff:1.2.3.4 (RFC 4291, 2.5.5.2). IPv4 addresses are kept in this form, so that one
+ * comparison serves both families. */
 static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
 
 bool network_is_v4(const uint8_t bytes[16])
@@ -22,7 +23,7 @@ bool network_address(struct sl_str text, uint8_t bytes[16])
     return inet_pton(AF_INET, copy, bytes + 12) == 1 || inet_pton(AF_INET6, copy, bytes) == 1;
 }
 
-/* Converts to an IPv6 address; IPv4 becomes a mapped one (::ffff:1.2.3.4). False for other families. */
+/* Converts a socket address to the 16 bytes of an IPv6 address; IPv4 becomes ::ffff:1.2.3.4. False for other address families. */
 bool network_sockaddr(const struct sockaddr *address, uint8_t bytes[16])
 {
     if (address->sa_family == AF_INET) {
@@ -42,10 +43,10 @@ bool network_parse(struct sl_str text, struct network *network)
     struct sl_str address = {text.data, slash ? (size_t)(slash - text.data) : text.size};
     if (!network_address(address, network->bytes))
         return false;
-    uint64_t most = memchr(address.data, ':', address.size) ? 128 : 32, bits = most;
+    uint64_t most = memchr(address.data, ':', address.size) ? 128 : 32, bits = most; /* a colon: IPv6 */
     if (slash && (!sl_parse_u64((struct sl_str){slash + 1, text.size - address.size - 1}, &bits) || bits > most))
         return false;
-    network->bits = bits + (128 - most);
+    network->bits = bits + (128 - most); /* the 96 bits before an IPv4 address count too */
     return true;
 }
 

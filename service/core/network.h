@@ -8,15 +8,15 @@ struct network {
     unsigned bits; /* prefix length, counted in the IPv6 form */
 };
 
-/* Parses "10.0.0.0/8", "::1", "fd00::/8"; a lone address is a network of one. False if the text is invalid. */
+/* Parses "10.0.0.0/8", "fd00::/8" or "::1", a network of one address. False if the text is invalid. */
 bool network_parse(struct sl_str text, struct network *network);
 
-/* Converts a numeric address ("10.1.2.3", "::1") to its IPv6 form; false if it is invalid. */
+/* Converts a numeric address to 16 bytes: "::1" or, as ::ffff:10.1.2.3, "10.1.2.3". False if it is invalid. */
 bool network_address(struct sl_str text, uint8_t bytes[16]);
 
-/* Converts a socket address; false for other families. */
+/* Converts a socket address to 16 bytes, IPv4 as ::ffff:1.2.3.4; false for other address families. */
 struct sockaddr;
 bool network_sockaddr(const struct sockaddr *address, uint8_t bytes[16]);
 
 bool network_contains(const struct network *network, const uint8_t bytes[16]);
-bool network_is_v4(const uint8_t bytes[16]);
+bool network_is_v4(const uint8_t bytes[16]); /* true for ::ffff:1.2.3.4 */

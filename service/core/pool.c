@@ -18,49 +18,52 @@
 #include "core/metrics.h"
 
 enum { NICE = 10 };
-/* HEAVY: conversions and walks, which may take seconds; BACKGROUND: work that no request waits for, which may take minutes */
+/* QUICK: jobs of some milliseconds; HEAVY: conversions and stack walks, which may take seconds; BACKGROUND: work that no request waits for,
+ * which may take minutes. */
 enum job_class { QUICK, HEAVY, BACKGROUND, JOB_CLASSES };
 
 static uv_loop_t *loop;
 static size_t max_queued = 10000;
-static size_t given[JOB_CLASSES];          /* submitted to libuv and not ended; loop thread */
-static atomic_size_t running[JOB_CLASSES]; /* those of them that run on a thread */
-static _Atomic uint64_t heavy_done_ns;     /* when a heavy job, or a piece of one, ended last */
+static size_t given[JOB_CLASSES];          /* jobs submitted and not ended; loop thread */
+static atomic_size_t running[JOB_CLASSES]; /* jobs that run on a thread now */
+static _Atomic uint64_t heavy_done_ns;     /* when a heavy job, or an item of its parallel work, ended last */
 static const char *const job_names[POOL_JOBS] = {"convert", "walk", "symbolicate", "json", "io", "compress"};
 
-/* One thread is reserved for quick jobs. If there is only one thread, it alternates between both classes, as the next heavy
- * job is submitted after the quick ones that already wait. */
+/* Returns how many threads may run heavy jobs: all but one, which is reserved for quick jobs. A single thread alternates between both
+ * classes: the next heavy job is submitted when one has ended, so behind the quick ones that already wait. */
 static size_t heavy_threads(void)
 {
     return loop_pool_threads() > 1 ? loop_pool_threads() - 1 : 1;
 }
 
-/* Background jobs have threads of their own, so that no other job ever waits for one of them: as many as the others have. */
+/* Background jobs have threads of their own, as many as the other jobs have, so that these never wait for a background job. */
 unsigned pool_background_threads(unsigned pool_threads)
 {
     return pool_threads;
 }
 
 /* ---- parallel teams ----
- * Code on a pool thread cannot submit work to libuv. It opens a team and begins to work itself; the loop, notified by an async
- * handle, lends the team helpers while more than one thread is idle, also later when threads become idle. */
+ * A team does the items of one parallel work. Code on a pool thread cannot submit work to libuv, so it opens a team and begins to
+ * work itself; the loop, notified by an async handle, lends the team helpers (pool threads) while more than one thread is idle, also
+ * when threads become idle later. */
 struct parallel_team {
     atomic_uint references;
-    atomic_size_t next; /* index of the next piece */
-    size_t count;
+    atomic_size_t next; /* index of the next item */
+    size_t count;       /* of items */
     void (*work)(void *arg, size_t index, unsigned worker);
     void *arg;
-    unsigned workers;
+    unsigned workers; /* most threads at once, with the caller */
     pthread_mutex_t lock;
     pthread_cond_t idle;
-    unsigned entered; /* helpers that ever entered; gives them their worker numbers */
-    unsigned active;  /* helpers that are working */
-    bool closed, faulted;
-    unsigned lent;                           /* loop thread: helpers submitted */
-    struct sl_str request_id;                /* of the caller, who outlives all work of the helpers */
-    const struct journal_work *journal_work; /* likewise */
-    const atomic_bool *cancel;               /* likewise */
-    struct sl_link link;                     /* list `incoming` or `open_teams` */
+    unsigned entered;     /* helpers that ever began to work; gives them their worker numbers */
+    unsigned active;      /* helpers that are working */
+    bool closed, faulted; /* no helper may begin any more; SIGBUS ended a helper's work */
+    unsigned lent;        /* loop thread: helpers submitted */
+    /* taken from the caller, who waits for the helpers, so that these stay valid */
+    struct sl_str request_id;
+    const struct journal_work *journal_work;
+    const atomic_bool *cancel;
+    struct sl_link link; /* list `incoming` or `open_teams` */
 };
 
 static uv_async_t incoming_async;
@@ -78,7 +81,7 @@ static void team_drop(struct parallel_team *team)
     free(team);
 }
 
-/* On a machine short of CPU the loop comes first, as all requests wait for it: lowers the priority of pool threads. */
+/* Prepares a pool thread, once. Lowers its priority: on a machine short of CPU the loop comes first, as all requests wait for it. */
 static void enter_thread(void)
 {
     static _Thread_local bool done;
@@ -90,7 +93,7 @@ static void enter_thread(void)
     done = true;
 }
 
-/* Notes that heavy work makes progress (heavy_stall_ms). */
+/* Records when a heavy job, or an item of one, ended: heavy_stall_ms tells from it whether heavy jobs still make progress. */
 static void note_done(enum job_class job_class, uint64_t now_ns)
 {
     if (job_class == HEAVY)
@@ -107,7 +110,7 @@ struct team_helper {
     struct parallel_team *team;
 };
 
-/* Works on pieces of the team until none is left. */
+/* Takes items of the team's work and does them until none is left; run by the caller and by each helper. */
 static void work_share(void *arg)
 {
     struct team_member *share = arg;
@@ -118,14 +121,14 @@ static void work_share(void *arg)
     }
 }
 
-/* A helper's work, on a pool thread. It may begin only after the team was closed, when no piece is left; then it does nothing. */
+/* A helper's work, on a pool thread. Does nothing if the thread gets to it only when the team is closed, as all items are done. */
 static void helper_work(struct pool_work *work)
 {
     struct parallel_team *team = ((struct team_helper *)work)->team;
     enter_thread();
     atomic_fetch_add(&running[HEAVY], 1);
     pthread_mutex_lock(&team->lock);
-    bool enter = !team->closed && team->entered + 1 < team->workers;
+    bool enter = !team->closed && team->entered + 1 < team->workers; /* + 1: the caller, worker 0 */
     struct team_member share = {team, 0};
     if (enter) {
         share.worker = ++team->entered;
@@ -151,7 +154,7 @@ static void helper_work(struct pool_work *work)
 
 static void start_heavy(void);
 
-/* On the loop, when a helper has ended: drops its reference and starts jobs that waited for its thread. */
+/* On the loop, when a helper has ended: drops its reference to the team and starts heavy jobs that waited for its thread. */
 static void helper_done(struct pool_work *work)
 {
     team_drop(((struct team_helper *)work)->team);
@@ -160,7 +163,7 @@ static void helper_done(struct pool_work *work)
     start_heavy();
 }
 
-/* Submits one helper for the team. False without memory. */
+/* Submits one helper for the team to the thread pool. False without memory. */
 static bool lend_one(struct parallel_team *team)
 {
     struct team_helper *helper = malloc(sizeof *helper);
@@ -174,8 +177,8 @@ static bool lend_one(struct parallel_team *team)
     return true;
 }
 
-/* Lends idle threads to open teams. A thread stays free for quick jobs (heavy_threads). A team that needs no more helpers leaves the
- * list. */
+/* Lends idle threads to open teams, but keeps one free for quick jobs (heavy_threads). A team that has all its helpers, or no item left to
+ * begin, leaves the list. */
 static void lend_helpers(void)
 {
     for (struct parallel_team *team = SL_LIST_FIRST(&open_teams, struct parallel_team, link), *next; team;
@@ -191,7 +194,7 @@ static void lend_helpers(void)
     }
 }
 
-/* Takes over the teams that pool threads have opened. */
+/* On the loop: moves the teams that pool threads have opened from `incoming` to `open_teams`, and lends them helpers. */
 static void on_incoming(uv_async_t *handle)
 {
     (void)handle;
@@ -204,7 +207,7 @@ static void on_incoming(uv_async_t *handle)
     start_heavy();
 }
 
-/* Opens a team and notifies the loop. NULL when out of memory: the caller then does all the work. */
+/* Opens a team for the work of the calling thread and notifies the loop, which lends it helpers. NULL when out of memory. */
 static struct parallel_team *team_open(const struct sl_parallel *self, size_t count,
                                        void (*work)(void *arg, size_t index, unsigned worker), void *arg)
 {
@@ -228,8 +231,8 @@ static struct parallel_team *team_open(const struct sl_parallel *self, size_t co
     return team;
 }
 
-/* sl_parallel.run on the pool: the caller works on pieces itself and waits for its helpers. A SIGBUS in one of the threads (a mapped file
- * was truncated) fails the job of the caller. */
+/* The function `run` of pool_parallel: calls work(arg, i, worker) for each i < count, in this thread and in helpers, and waits for these. A
+ * SIGBUS in one of the threads (a mapped file was truncated) ends the caller's sigbus_guard_run, which fails its job. */
 static void run_team(const struct sl_parallel *self, size_t count,
                      void (*work)(void *arg, size_t index, unsigned worker), void *arg)
 {
@@ -241,7 +244,7 @@ static void run_team(const struct sl_parallel *self, size_t count,
     }
     struct team_member share = {team, 0};
     bool whole = sigbus_guard_run(work_share, &share);
-    atomic_store(&team->next, team->count);
+    atomic_store(&team->next, team->count); /* after a SIGBUS: helpers begin no further item */
     pthread_mutex_lock(&team->lock);
     team->closed = true;
     while (team->active > 0)
@@ -252,7 +255,7 @@ static void run_team(const struct sl_parallel *self, size_t count,
     if (whole)
         return;
     sigbus_guard_fail();
-    abort(); /* a piece is missing and there is no way to report it */
+    abort(); /* the caller runs without sigbus_guard_run: there is no way to report that an item is missing */
 }
 
 static struct sl_parallel parallel = {.workers = 1, .run = run_team};
@@ -275,11 +278,11 @@ struct pool_task {
     const atomic_bool *cancel; /* NULL = not cancellable */
     void (*fn)(void *arg);
     void *arg;
-    struct sl_link link; /* queue of its flow */
-    unsigned flow;
+    struct sl_link link; /* in a list of `flows` or in background_jobs */
+    unsigned flow;       /* index in `flows` */
     uint64_t queued_ns, started_ns, ended_ns;
-    bool waits; /* is queued in a flow */
-    bool whole, cancelled, done;
+    bool waits;                  /* is in such a list, not yet submitted */
+    bool whole, cancelled, done; /* whole: not ended by SIGBUS */
 };
 
 enum { FLOWS = 64 };
@@ -288,7 +291,7 @@ static uint64_t filled_flows; /* bit set of the flows with jobs */
 static unsigned next_flow;
 static size_t heavy_queued;
 
-/* Queues a heavy job in the flow of its request: flows are chosen by a hash of the request id. */
+/* Queues a heavy job behind those of its request, in one of the FLOWS lists, chosen by a hash of the request id. */
 static void flow_join(struct pool_task *job)
 {
     job->flow = (unsigned)(sl_hash(job->request_id.data, job->request_id.size) % FLOWS);
@@ -314,7 +317,7 @@ static void background_leave(struct pool_task *job)
     job->waits = false;
 }
 
-/* Takes a job out of the queue of its flow. */
+/* Takes a heavy job out of its queue, to be started or because its fiber was cancelled. */
 static void flow_leave(struct pool_task *job)
 {
     sl_list_remove(&flows[job->flow], &job->link);
@@ -324,9 +327,10 @@ static void flow_leave(struct pool_task *job)
     job->waits = false;
 }
 
-/* Takes the first job of the next flow, round robin; at least one flow must have jobs. */
+/* Takes the first job out of the next queue that has jobs, round robin. At least one must have some. */
 static struct pool_task *flow_next(void)
 {
+    /* the lowest bit from next_flow on or, if there is none, the lowest of all */
     uint64_t from_next = filled_flows >> next_flow << next_flow;
     unsigned flow = (unsigned)__builtin_ctzll(from_next ? from_next : filled_flows);
     next_flow = (flow + 1) % FLOWS;
@@ -335,7 +339,7 @@ static struct pool_task *flow_next(void)
     return job;
 }
 
-/* Runs a job on a pool thread. A job that was cancelled while it was queued is not run. */
+/* Runs a job on a pool thread. If its cancel flag was raised while it was queued, the job's function is not called. */
 static void job_work(struct pool_work *work)
 {
     struct pool_task *job = (struct pool_task *)work;
@@ -357,7 +361,7 @@ static void job_work(struct pool_work *work)
 
 static void start_background(void);
 
-/* On the loop, after a job: wakes its fiber. */
+/* On the loop, after a job: wakes its fiber, and starts jobs that waited for a thread. */
 static void job_done(struct pool_work *work)
 {
     struct pool_task *job = (struct pool_task *)work;
@@ -374,7 +378,7 @@ static void start_job(struct pool_task *job)
     pool_submit(&job->work);
 }
 
-/* Jobs first, then helpers, which only use threads that are otherwise idle. */
+/* Starts queued heavy jobs while threads for them are free; then lends threads that are still idle to teams as helpers. */
 static void start_heavy(void)
 {
     while (heavy_queued && given[HEAVY] < heavy_threads())
@@ -382,7 +386,7 @@ static void start_heavy(void)
     lend_helpers();
 }
 
-/* Starts background jobs, in the order of their arrival, as long as their share of the threads has one free. */
+/* Starts queued background jobs, first come, first served, while one of the threads for background jobs is free. */
 static void start_background(void)
 {
     struct pool_task *job;
@@ -393,7 +397,8 @@ static void start_background(void)
     }
 }
 
-/* Waits for the job. False when the fiber was cancelled before the job began; a running job is always waited for. */
+/* Waits for the job. False when the fiber was cancelled while the job was in a queue of this file, from which it is taken. A job that was
+ * submitted is always waited for, as it uses the fiber's stack. */
 static bool job_wait(struct pool_task *job)
 {
     while (!job->done) {
@@ -416,14 +421,14 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
     enum pool_job what = kind & ~(POOL_HEAVY | POOL_BACKGROUND | POOL_ELSEWHERE);
     const char *name = job_names[what];
     bool heavy = kind & POOL_HEAVY || what == POOL_CONVERT || what == POOL_WALK;
-    /* these ignore cancellation, since they own files and are short */
+    /* jobs of these kinds are not cancelled: they own files, and are short */
     bool lasts = what == POOL_IO || what == POOL_COMPRESS;
     struct pool_task job = {.job_class = kind & POOL_BACKGROUND ? BACKGROUND
                                          : heavy                ? HEAVY
                                                                 : QUICK,
                             .fiber = fiber_self(),
                             .request_id = fiber_request_id()};
-    /* reading a file, or waiting for another process, does not blame the named work for a crash */
+    /* NULL if the job only reads a file or waits for another process: then a crash is not due to the fiber's work */
     job.journal_work = what == POOL_IO || kind & POOL_ELSEWHERE ? NULL : fiber_work();
     job.cancel = lasts ? NULL : fiber_cancel_flag();
     job.fn = fn;
@@ -494,7 +499,7 @@ static void unmap_file(void *arg)
     sl_unmap(arg);
 }
 
-/* Unmapping a large file takes long, so it is done on the pool. */
+/* On the pool, as unmapping a large file takes long. */
 void pool_unmap(struct sl_mapping *mapping)
 {
     pool_run(POOL_IO, unmap_file, mapping, NULL);
@@ -525,8 +530,8 @@ static void detached_done(struct pool_work *work)
     detached_count--;
 }
 
-/* Runs `fn` on the pool and then `done` (may be NULL) on the loop; nobody waits. Without memory, or before the loop exists, both run at
- * once, in the caller. */
+/* Runs `fn` on the pool and then `done` (may be NULL) on the loop; no fiber waits for them. Without memory, or before the loop exists, both
+ * are called at once, in the caller. */
 void pool_run_detached(void (*fn)(void *arg), void (*done)(void *arg), void *arg)
 {
     struct detached_task *d = loop ? malloc(sizeof *d) : NULL;
@@ -557,7 +562,7 @@ void pool_set_limit(size_t limit)
     max_queued = limit;
 }
 
-/* Logs at most one line a minute. */
+/* When the queue is full, logs at most one line a minute. */
 bool pool_can_accept(void)
 {
     static uint64_t next_warning_ms;
@@ -574,8 +579,8 @@ size_t pool_busy(void)
     return atomic_load(&running[QUICK]) + atomic_load(&running[HEAVY]);
 }
 
-/* Jobs of a class that wait for a thread. `given` and `running` are counted by different threads, so that their difference may be
- * negative for a moment. */
+/* Returns the number of jobs of a class that wait for a thread: those submitted and not running, and heavy ones not yet submitted. `given`
+ * and `running` are changed by different threads, so their difference may be negative for a moment. */
 static size_t class_queued(enum job_class job_class)
 {
     size_t at_work = atomic_load(&running[job_class]),
@@ -604,7 +609,8 @@ static void probe_done(void *arg)
     probe.waits = false;
 }
 
-/* Returns how long an empty job has waited for a thread: long if all threads are blocked. Each call queues such a job if none waits. */
+/* Returns how long a job that does nothing has waited for a thread: long if all threads are blocked. Each call submits such a job if none
+ * waits, so that the next call tells. */
 static uint64_t quick_stall_ms(void)
 {
     uint64_t now = loop ? loop_now_ms() : 0;
@@ -616,7 +622,7 @@ static uint64_t quick_stall_ms(void)
     return probe.waits ? now - probe.since_ms : 0;
 }
 
-/* How long the oldest heavy job has waited while no heavy job, and no piece of one, ended. */
+/* Returns how long the oldest heavy job has waited since a heavy job, or an item of one's parallel work, ended last; 0 if none waits. */
 static uint64_t heavy_stall_ms(void)
 {
     uint64_t now = uv_hrtime(), oldest = now, done = atomic_load(&heavy_done_ns);
@@ -628,7 +634,7 @@ static uint64_t heavy_stall_ms(void)
     return now > oldest ? (now - oldest) / 1000000 : 0;
 }
 
-/* How long jobs have waited without any thread finishing one. */
+/* Returns how long jobs, quick or heavy, have waited while no thread has finished one: the larger of both times. */
 static uint64_t stall_ms(void)
 {
     uint64_t quick = quick_stall_ms(), heavy = heavy_stall_ms();
@@ -659,12 +665,12 @@ void pool_open(uv_loop_t *the_loop)
     metric_set(METRIC_POOL_THREADS, loop_pool_threads(), NULL, NULL, NULL);
 }
 
-/* Waits for detached jobs and drops the loop's references to teams, which are idle by now. */
+/* Waits for the jobs of pool_run_detached, then frees the teams that are still in lists: all jobs have ended, so no thread uses them. */
 void pool_close(void)
 {
     while (detached_count > 0)
         uv_run(loop, UV_RUN_ONCE);
-    on_incoming(&incoming_async);
+    on_incoming(&incoming_async); /* moves the last teams to open_teams */
     for (struct parallel_team *team; (team = SL_LIST_FIRST(&open_teams, struct parallel_team, link));) {
         sl_list_remove(&open_teams, &team->link);
         team_drop(team);

@@ -1,4 +1,4 @@
-/* Gives work of requests to libuv: at most as many pieces at a time as the pool has threads for requests, first come, first served.
+/* Gives work to libuv's thread pool; of requests' work at most as much at a time as the pool has threads for it, first come, first served.
  *
  *     pool_submit ──▶ waiting ──▶ libuv's queue ──▶ at most loop_pool_threads() threads
  *     background jobs ──────────▶ libuv's queue ──▶ the other threads (pool_background_threads)
@@ -14,7 +14,7 @@
 
 static uv_loop_t *loop;
 static struct sl_list waiting; /* struct pool_work */
-static unsigned active;        /* those given to libuv and not ended, without background jobs */
+static unsigned active;        /* works given to libuv and not ended, without background jobs */
 
 static void start(struct pool_work *work);
 
@@ -24,7 +24,8 @@ static void run(uv_work_t *request)
     work->run(work);
 }
 
-/* On the loop. The next piece starts first, as `done` may submit another one, whose turn is after those that wait. */
+/* On the loop, when a thread has done a work. Starts the next one that waits before it calls `done`, which may submit another one: that
+ * must not overtake those that wait. */
 static void done(uv_work_t *request, int status)
 {
     struct pool_work *work = request->data, *next = SL_LIST_FIRST(&waiting, struct pool_work, link);

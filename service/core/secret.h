@@ -1,5 +1,5 @@
-/* A value that must never be printed: keys, tokens, cookies, passwords, headers of sources. Everything that prints
- * writes "[redacted]"; only service/fetch and the signers open it. */
+/* A value that must never be printed: key, token, cookie, password, header of a source. Code that prints configurations writes
+ * "[redacted]"; only code that sends, signs with or checks the value calls secret_open. */
 #pragma once
 
 #include "base/bytes.h"

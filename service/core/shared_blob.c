@@ -1,5 +1,5 @@
-/* Spilled contents are appended to one file until it is full, then a new file is begun; a file is closed with the last of its
- * contents. Released contents return their disk space at once, as a hole (fallocate(2)). */
+/* Contents that are moved out of memory are appended to one file until it is full, then a new file is begun; a file is closed with the last
+ * of its contents. Released contents return their disk space at once, as a hole (fallocate(2)). */
 #include "core/shared_blob.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ enum { FILE_FULL = 1 << 30 };
 
 struct spill_file {
     int fd;
-    unsigned users; /* contents in it, plus 1 while it is the current one */
+    unsigned users; /* number of contents in it, plus 1 while it is `current` */
     uint64_t end;
 };
 
@@ -25,13 +25,13 @@ struct shared_blob {
     struct sl_buf bytes;
     size_t size;
     struct memory_reservation memory;
-    struct spill_file *file; /* NULL: in memory only */
-    uint64_t offset;         /* within the file */
-    struct fiber_wait_list moved;
+    struct spill_file *file;      /* NULL: in memory only */
+    uint64_t offset;              /* within the file */
+    struct fiber_wait_list moved; /* fibers that wait until it is written */
 };
 
-static struct spill_file *current;
-static bool opening;
+static struct spill_file *current; /* to which contents are appended; NULL = none yet */
+static bool opening;               /* a fiber is creating the next file */
 static struct fiber_wait_list opened;
 
 struct shared_blob *shared_blob_new(struct sl_buf *bytes)
@@ -46,7 +46,7 @@ struct shared_blob *shared_blob_new(struct sl_buf *bytes)
         bytes->capacity = fitting ? bytes->size : bytes->capacity;
     }
     content->holds = 1;
-    sl_buf_detach_budget(bytes);
+    sl_buf_detach_budget(bytes); /* from now on charged to content->memory */
     content->bytes = *bytes;
     content->size = bytes->size;
     memory_resize(&content->memory, bytes->capacity);
@@ -60,20 +60,21 @@ struct shared_blob *shared_blob_retain(struct shared_blob *content)
     return content;
 }
 
-/* Ends one use of a file; the last one closes it. The current file is emptied and used again when nothing is left in it. */
+/* Ends one use of a file; the last one closes it. The current file is emptied when no content is left in it, so that the next is written at
+ * 0. */
 static void file_release(struct spill_file *file)
 {
     file->users--;
-    if (file->users == 1 && file == current && ftruncate(file->fd, 0) == 0)
-        file->end = 0; /* it is empty: start again at 0 */
+    if (file->users == 1 && file == current && ftruncate(file->fd, 0) == 0) /* 1: it is only the current file */
+        file->end = 0;
     if (file->users > 0)
         return;
     close(file->fd);
     free(file);
 }
 
-/* Frees memory and disk space of the content; may run on the pool. If the file system cannot punch holes, the space is freed with the
- * file. */
+/* First half of a release: frees memory and disk space of the content; may run on the pool. If the file system cannot punch holes, the
+ * space is freed when the file is closed. */
 static void give_back(void *arg)
 {
     struct shared_blob *content = arg;
@@ -83,7 +84,7 @@ static void give_back(void *arg)
                   (off_t)content->size);
 }
 
-/* Second half of a release, after give_back. It runs on the loop, as the counts of memory and of file users belong to that. */
+/* Second half of a release, on the loop, whose thread alone changes the memory counts and the file's `users`. */
 static void given_back(void *arg)
 {
     struct shared_blob *content = arg;
@@ -123,7 +124,8 @@ struct sl_bytes shared_blob_pin(struct shared_blob *content)
     return bytes;
 }
 
-/* Drops a pin; after the last one the bytes are freed if they are also in a file. */
+/* Drops a pin (a user of the bytes in memory). After the last one the bytes are freed if they are also in a file; on the pool if they are
+ * many, as that takes time. */
 void shared_blob_unpin(struct shared_blob *content)
 {
     if (--content->pins > 0 || !content->file)
@@ -181,7 +183,8 @@ static void content_open_file(void *arg)
     o->error = errno;
 }
 
-/* Creates the next file, which becomes `current`, and wakes the fibers that waited for it. SL_BUSY without memory, descriptors or space. */
+/* Creates the next file, which becomes `current`; wakes the fibers that wait for it, also on failure. SL_BUSY when out of memory;
+ * SL_CANCELLED; or the code for the errno of open(2). */
 static enum sl_code begin_file(const char *directory, struct sl_error *error)
 {
     struct spill_file_opening o = {directory, -1, 0};
@@ -204,7 +207,7 @@ static enum sl_code begin_file(const char *directory, struct sl_error *error)
     return SL_OK;
 }
 
-/* Makes `current` a file with free space. */
+/* Makes `current` a file with free space: if it is full, or there is none, creates another one. Waits if another fiber is creating one. */
 static enum sl_code find_file(const char *directory, struct sl_error *error)
 {
     while (opening)
@@ -219,8 +222,8 @@ static enum sl_code find_file(const char *directory, struct sl_error *error)
     return begin_file(directory, error);
 }
 
-/* Writes the content to the current file, of which it then holds a use. The place in the file is taken before the write, so that others can
- * write behind it; on failure it is left empty. */
+/* Writes the content to the current file and counts it in the file's `users`. Reserves its place in the file before the write, so that
+ * other fibers can write behind it meanwhile; if the write fails, the place stays unused. */
 static enum sl_code move_out(struct shared_blob *content, const char *directory, struct sl_error *error)
 {
     enum sl_code code = find_file(directory, error);
@@ -242,8 +245,8 @@ static enum sl_code move_out(struct shared_blob *content, const char *directory,
     return SL_OK;
 }
 
-/* Two requests may spill the same content at once: the second waits, and finds the content in a file or tries again. A pin keeps the
- * bytes in memory while they are written. */
+/* If another request is moving the same content, waits for it: then the content is in a file, or this call tries again. The content is
+ * pinned so that its bytes stay in memory while they are written; the unpin frees them, unless others have pinned them. */
 enum sl_code shared_blob_spill(struct shared_blob *content, const char *directory, struct sl_error *error)
 {
     while (content->moving)

@@ -11,14 +11,15 @@
 #include "core/impl.h"
 #include "core/metrics.h"
 
-/* Where a fault of this thread continues; NULL outside of sigbus_guard_run. */
+/* Where this thread continues after a SIGBUS; NULL outside of sigbus_guard_run. */
 static _Thread_local sigjmp_buf *recovery;
 
-enum { FAULTS = 16, LEFT_BEHIND = 128 * 1024 /* bytes of stack that a jump skips, at most */ };
-static _Atomic(const void *) faults[FAULTS];
+enum { FAULTS = 16, LEFT_BEHIND = 128 * 1024 /* bytes of stack that a siglongjmp skips, at most */ };
+static _Atomic(const void *) faults[FAULTS]; /* addresses of recent faults, for sigbus_guard_next_fault */
 static atomic_uint next_fault;
 
-/* A mapped file was cut off, or its disk failed. Within sigbus_guard_run the work is abandoned; elsewhere the process ends. */
+/* The handler of SIGBUS: a mapped file was truncated, or its disk failed (both BUS_ADRERR). Within sigbus_guard_run, jumps back to it;
+ * elsewhere, and for other causes, writes a crash report and lets the signal end the process. */
 static void on_sigbus(int signal_number, siginfo_t *info, void *context)
 {
     if (recovery && info->si_code == BUS_ADRERR) {
@@ -31,6 +32,8 @@ static void on_sigbus(int signal_number, siginfo_t *info, void *context)
     crash_report(signal_number, info);
 }
 
+/* `recovery` is a stack of calls: each saves the one around it in `outer`. After a jump, AddressSanitizer must forget the stack frames that
+ * the jump has left (context_clean). */
 bool sigbus_guard_run(void (*fn)(void *arg), void *arg)
 {
     sigjmp_buf here, *volatile outer = recovery;

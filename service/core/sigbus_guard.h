@@ -6,14 +6,14 @@
 
 #include <stdbool.h>
 
-/* Runs fn(arg); false when a fault ended it. Memory that it allocated and did not store in `arg` leaks, which is accepted for
- * so rare a case; it must hold no lock while it reads a mapping, and must not suspend its fiber. Nests; any thread, after
- * loop_init. Faults are counted (faults_recovered_total). */
+/* Runs fn(arg); false when a SIGBUS ended it. Then memory that `fn` has allocated and not stored in `arg` is lost, which is accepted for so
+ * rare a case. `fn` must hold no lock while it reads a mapping, and must not suspend its fiber. Calls may nest; any thread, after
+ * loop_init. Faults are counted in the metric faults_recovered_total. */
 bool sigbus_guard_run(void (*fn)(void *arg), void *arg);
 
-/* Takes the address of a recent fault, each once, so that its owner can check the mapping. False when there are none left. Any
- * thread; if there are many faults at a time, some are lost. */
+/* Sets `*address` to that of a recent SIGBUS in sigbus_guard_run, each once, so that the owner of the mapping can check its file. False
+ * when there are none left. Any thread; of more than 16 faults at a time some are lost. */
 bool sigbus_guard_next_fault(const void **address);
 
-/* Ends the innermost sigbus_guard_run of this thread like a fault; returns if there is none. */
+/* Ends the innermost sigbus_guard_run of this thread, which returns false as after a SIGBUS. Returns if the thread is in none. */
 void sigbus_guard_fail(void);

@@ -18,9 +18,9 @@ enum { PERIOD_MS = 10000, RETRY_MS = 30000, UDP_PACKET = 1432, UNIX_PACKET = 819
 
 static struct {
     struct statsd_options options;
-    int fd; /* -1 = not connected */
-    uint64_t next_try_ms;
-    size_t most; /* maximum size of a packet in bytes */
+    int fd;               /* -1 = not connected */
+    uint64_t next_try_ms; /* no attempt to connect before this time */
+    size_t most;          /* maximum size of a packet in bytes */
     struct sl_buf packet, line;
 } statsd = {.fd = -1};
 
@@ -35,7 +35,7 @@ void statsd_init(const struct statsd_options *options)
 }
 
 /* ---- the socket; on the pool ---- */
-/* Connects to a Unix socket. -1 on failure, for example if the agent does not run yet. */
+/* Connects to the Unix socket of the StatsD agent (the server). -1 on failure, e.g. if the agent does not run yet. */
 static int connect_unix(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -51,7 +51,7 @@ static int connect_unix(const char *path)
     return fd;
 }
 
-/* Connects to the first address of the family that works. */
+/* Returns a UDP socket connected to the first address of the family for which that succeeds; -1 if there is none. */
 static int connect_one(const struct addrinfo *at, int family)
 {
     for (; at; at = at->ai_next) {
@@ -63,14 +63,15 @@ static int connect_one(const struct addrinfo *at, int family)
     return -1;
 }
 
-/* Opens a UDP socket to "host:port" or "[address]:port"; -1 on failure. connect(2) on UDP succeeds without a listener. For a name with
- * addresses of both families IPv4 comes first, where most agents listen. */
+/* Opens a UDP socket to "host:port" or "[address]:port"; -1 on failure. connect(2) on UDP succeeds without a listener, so it does not tell
+ * which address is right: IPv4 comes first, where most agents listen. */
 static int connect_udp(const char *server)
 {
     char host[256];
     const char *colon = strrchr(server, ':');
     bool bracketed = server[0] == '[';
-    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found = NULL; /* the host is looked up without its brackets */
+    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found = NULL;
+    /* - 2 * bracketed: without the brackets around the host */
     if (!colon || snprintf(host, sizeof host, "%.*s", (int)(colon - server) - 2 * bracketed, server + bracketed) < 0 ||
         getaddrinfo(host, colon + 1, &hints, &found) != 0)
         return -1;
@@ -81,7 +82,7 @@ static int connect_udp(const char *server)
     return fd;
 }
 
-/* Connects, if necessary and not tried recently. */
+/* Connects to the server if not connected, at most once in RETRY_MS. True if connected. */
 static bool statsd_connect(void)
 {
     const char *server = statsd.options.server;
@@ -98,13 +99,14 @@ static bool statsd_connect(void)
 }
 
 /* ---- packets ---- */
-/* Sends the collected lines. If the agent is slow, they are lost rather than waited for. */
+/* Sends the lines of the packet and empties it. If the server is slow (EAGAIN), they are lost rather than waited for; after other errors
+ * the socket is closed, and opened again later. */
 static void send_packet(void)
 {
     if (statsd.packet.size && statsd.fd >= 0 &&
         send(statsd.fd, statsd.packet.data, statsd.packet.size, MSG_NOSIGNAL) < 0 && errno != EAGAIN &&
         errno != EMSGSIZE) {
-        close(statsd.fd); /* the server is gone: later datagrams are dropped */
+        close(statsd.fd); /* the server is gone: until the next connect, lines are dropped */
         statsd.fd = -1;
         statsd.next_try_ms = clock_mono_ns() / 1000000 +
                              (errno == ECONNREFUSED ? 0 : RETRY_MS); /* refused: an agent may start at any moment */
@@ -112,7 +114,7 @@ static void send_packet(void)
     sl_buf_clear(&statsd.packet);
 }
 
-/* Adds the line to the packet, which is sent first if it would become too large. */
+/* Adds the finished line to the packet, which is sent first if it would become too large. A line larger than a packet is dropped. */
 static void add_line(void)
 {
     size_t size = statsd.line.size;
@@ -135,14 +137,14 @@ void statsd_add_tag(struct sl_buf *tags, struct sl_str name, struct sl_str value
     for (int part = 0; part < 2; part++) {
         for (size_t i = 0; i < parts[part].size; i++) {
             char c = parts[part].data[i];
-            sl_buf_u8(tags, (uint8_t)c <= ' ' || strchr(",|#", c) ? '_' : (uint8_t)c);
+            sl_buf_u8(tags, (uint8_t)c <= ' ' || strchr(",|#", c) ? '_' : (uint8_t)c); /* which end a tag */
         }
         if (part == 0)
             sl_buf_u8(tags, ':');
     }
 }
 
-/* Begins a line with the metric's name; names of Mozilla's services have no prefix. */
+/* Begins a line with the configured prefix and the metric's name; names of Mozilla's services have no prefix. */
 static void begin_line(const struct metric_push *push)
 {
     if (*statsd.options.prefix && !push->is_mozilla)
@@ -150,7 +152,8 @@ static void begin_line(const struct metric_push *push)
     sl_buf_cstr(&statsd.line, push->name);
 }
 
-/* Adds type, sample rate and tags. A rate below 1 makes the agent scale the values up. */
+/* Adds type, sample rate and tags to the line, and the line to the packet. `rate` is the share of the observed values that are sent: below
+ * 1 the server scales them up. */
 static void end_line(const char *kind, double rate, const struct metric_push *push)
 {
     struct sl_buf tags = {0};
@@ -173,7 +176,7 @@ static void end_line(const char *kind, double rate, const struct metric_push *pu
     add_line();
 }
 
-/* Writes the values of a histogram, several per line. Durations are sent in milliseconds. */
+/* Writes the values of a histogram, at most VALUES_PER_LINE per line; durations, kept in seconds, in milliseconds. */
 static void push_values(const struct metric_push *push)
 {
     double rate = push->values_seen ? (double)push->value_count / (double)push->values_seen : 1;
@@ -185,7 +188,7 @@ static void push_values(const struct metric_push *push)
     }
 }
 
-/* Sends one metric: histograms as values, others as a gauge ("g") or counter ("c"). */
+/* Called by metrics_push for each series: writes the values of a histogram, or the one value of a gauge ("g") or counter ("c"). */
 static void push_one(void *arg, const struct metric_push *push)
 {
     (void)arg;
@@ -198,7 +201,8 @@ static void push_one(void *arg, const struct metric_push *push)
     end_line(push->gauge ? "g" : "c", 1, push);
 }
 
-/* On the pool, as resolving the server's name may take long: sends all metrics. Without a connection, those of this period are lost. */
+/* Sends all metrics that have changed since the last call. On the pool, as resolving the server's name may take long. Without a connection
+ * the metrics are kept for the next call. */
 static void push_all(void *arg)
 {
     (void)arg;
@@ -220,7 +224,7 @@ void statsd_run(void *unused)
         if (on)
             pool_run(POOL_IO, push_all, NULL, NULL);
     }
-    push_all(NULL); /* on the loop: quick, as the name is resolved */
+    push_all(NULL); /* on the loop: quick, as the server's name is usually resolved by now */
     sl_close(statsd.fd);
     statsd.fd = -1;
     sl_buf_free(&statsd.packet);

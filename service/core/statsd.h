@@ -3,8 +3,8 @@
  *     crash.responses.status_code:2|c|#route:/symbolicate,method:POST,status:200
  *     crash.requests.duration:12.5:3.25|d|#route:/symbolicate
  *
- * Counters send their increase since the last push, gauges their value, histograms their single values (durations in
- * milliseconds): at most a thousand per series and period, sent with their sample rate. An absent server is tried again every
+ * Of a counter the increase since the last push is sent, of a gauge the value, of a histogram the observed values (durations in
+ * milliseconds): at most a thousand per series and push, with their sample rate. If there is no connection, a new one is tried every
  * thirty seconds; datagrams that cannot be sent are dropped silently. */
 #pragma once
 
@@ -17,15 +17,18 @@ struct statsd_options {
     const char *prefix; /* of all names */
     const char *tags;   /* of all values: "a:b,c:d"; empty = none. Must outlive statsd_run */
     bool tagged;        /* false: send no tags at all */
-    bool mozilla_names; /* also push Mozilla's names: without the prefix, and with a tag of the host */
-    const char *host;   /* value of that tag */
+    /* also push metrics under the names of Mozilla's services: without the prefix, with a tag `host` */
+    bool mozilla_names;
+    const char *host; /* value of the tag `host` */
 };
 
-/* Starts recording values of histograms. Before other threads exist. */
+/* Sets the options; if there is a server, histograms store their values from now on. Call it before other threads exist. */
 void statsd_init(const struct statsd_options *options);
 
-/* Pushes until the group is cancelled, and once more then. Returns at once without a server. */
+/* The function of a fiber: pushes the metrics every ten seconds until the fiber's group is cancelled, and once more then. Returns at once
+ * without a server. */
 void statsd_run(void *unused) SL_SUSPENDS;
 
-/* Appends "name:value"; commas, bars and blanks, which tags cannot have, are replaced. */
+/* Appends "name:value", with a comma before it if it is not the first tag. Characters that would end a tag (',', '|', '#', blanks, control
+ * characters) become '_'. */
 void statsd_add_tag(struct sl_buf *tags, struct sl_str name, struct sl_str value);

@@ -1,4 +1,5 @@
 /* Reason phrases of HTTP status codes, from the registry of RFC 9110. */
 #pragma once
 
-const char *status_reason(int status); /* "Not Found"; "<unknown status code>" */
+/* 404: "Not Found"; "<unknown status code>" if the status is not in the registry */
+const char *status_reason(int status);

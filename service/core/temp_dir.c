@@ -10,12 +10,12 @@
 
 static struct {
     pthread_once_t once;
-    char configured[TEMP_DIR_BYTES]; /* a copy, as the environment may change */
+    char configured[TEMP_DIR_BYTES]; /* a copy of $TMPDIR, as the environment may change */
     const char *chosen;
-    int error;
+    int error; /* for temp_dir_error */
 } temp = {.once = PTHREAD_ONCE_INIT};
 
-/* Returns 0 if files can be created in the directory, else an errno. */
+/* Returns 0 if `path` is absolute, not too long, and files can be created in that directory; else an errno. */
 static int try_path(const char *path)
 {
     if (*path != '/')
@@ -29,8 +29,8 @@ static int try_path(const char *path)
     return 0;
 }
 
-/* Chooses $TMPDIR, or the first usual directory in which a file can be created. If there is none, /tmp: then creating files
- * reports the error. */
+/* Chooses $TMPDIR, /tmp, /var/tmp or /dev/shm, whichever is the first in which a file can be created. If there is none, /tmp: then whoever
+ * creates a file there gets the error. */
 static void choose_temp_dir(void)
 {
     static const char *const usual[] = {"/tmp", "/var/tmp", "/dev/shm"};
@@ -45,7 +45,7 @@ static void choose_temp_dir(void)
     }
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
         int error = try_path(usual[i]);
-        if (!temp.error) /* the first reason, for temp_dir_error */
+        if (!temp.error) /* keeps the error of the first directory that was skipped */
             temp.error = error;
         if (!error) {
             temp.chosen = usual[i];

@@ -27,7 +27,7 @@ static bool copy_text(struct sl_arena *arena, const char *data, size_t size, str
 
 /* ---- from JSON ---- */
 
-/* Reads a number, and keeps its text as it was written. Numbers that are no 64-bit integers become VALUE_DOUBLE. */
+/* Reads a number as VALUE_INT if it is an integer that fits int64_t or uint64_t, else as VALUE_DOUBLE; `string` is its text as written. */
 static bool read_number(struct sl_arena *arena, struct sl_json *j, struct value *out)
 {
     if (!sl_json_number(j, &out->string))
@@ -37,12 +37,12 @@ static bool read_number(struct sl_arena *arena, struct sl_json *j, struct value 
         return sl_json_no_memory(j);
     out->number = strtod(text, NULL);
     out->type = sl_json_integer(out->string, &out->negative, &out->integer) ? VALUE_INT : VALUE_DOUBLE;
-    out->negative = out->negative && out->type == VALUE_INT;
+    out->negative = out->negative && out->type == VALUE_INT; /* sl_json_integer sets it also on failure */
     return true;
 }
 
-/* Reads the members of an object, or the items of an array, which have no key. False if the document is malformed, or when out of memory
- * (j->busy). */
+/* Reads the members of an object, or the items of an array (`key.data` is NULL). False if the document is malformed, or when out of memory:
+ * then j->busy is set. */
 static bool read_members(struct sl_arena *arena, struct sl_json *j, struct value *out)
 {
     size_t item_capacity = 0, key_capacity = 0;
@@ -59,8 +59,8 @@ static bool read_members(struct sl_arena *arena, struct sl_json *j, struct value
     return !j->failed;
 }
 
-/* A number is read as a double first; read_number makes it an integer if it is one. Malformed JSON counts as null here: then skipping
- * it fails. */
+/* VALUE_DOUBLE stands for any number here: read_number makes it VALUE_INT if it is an integer. Malformed JSON (SL_JSON_NONE) stands as
+ * null, and then sl_json_skip fails. */
 bool value_from_json(struct sl_arena *arena, struct sl_json *j, struct value *out)
 {
     static const enum value_type types[] = {
@@ -78,7 +78,7 @@ bool value_from_json(struct sl_arena *arena, struct sl_json *j, struct value *ou
     }
 }
 
-/* Grows the list for one more problem. False when out of memory. */
+/* Makes room for one more problem in the list. False when out of memory. The old array is left to the arena, which frees it at its end. */
 static bool value_grow(struct value_problems *problems)
 {
     if (problems->count < problems->capacity)
@@ -94,7 +94,8 @@ static bool value_grow(struct value_problems *problems)
     return true;
 }
 
-/* Adds a problem with its formatted text. Without memory it is left out; a text of more than 1023 bytes is cut. */
+/* Adds a problem about the value at `path`, with its text formatted. Without memory it is left out; a text of more than 1023 bytes is
+ * cut. */
 static void value_add(struct value_problems *problems, struct value_problem problem, const char *path,
                       const char *format, va_list args)
 {
@@ -108,7 +109,7 @@ static void value_add(struct value_problems *problems, struct value_problem prob
         problems->items[problems->count++] = problem;
 }
 
-/* Adds an error or warning about the value `at` (NULL: about the whole document), which is found at `path`. */
+/* Adds an error or warning about the value `at` (NULL: about the whole document), whose dotted path in the document is `path`. */
 void value_problem(struct value_problems *problems, const struct value *at, bool warning, const char *path,
                    const char *format, ...)
 {

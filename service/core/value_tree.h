@@ -1,5 +1,5 @@
 /* A tree of plain values (null, number, string, list, map) with their positions in the text. YAML configurations and JSON requests are both
- * parsed into it, so that one reader checks the symbol sources in either. The tree lives in an arena. */
+ * parsed into such trees, so that the same code reads the symbol sources in both. A tree lives in an arena. */
 #pragma once
 
 #include "base/arena.h"
@@ -14,7 +14,7 @@ struct value {
     bool negative;        /* VALUE_INT: the value is -integer */
     uint64_t integer;     /* magnitude */
     double number;        /* also set for VALUE_INT */
-    struct sl_str string; /* VALUE_STRING; for numbers and other YAML scalars their text */
+    struct sl_str string; /* VALUE_STRING: the string; also the text of numbers and other YAML scalars as written */
     struct value *items;  /* VALUE_LIST: elements; VALUE_MAP: values */
     struct sl_str *keys;  /* VALUE_MAP, parallel to items */
     size_t count;
@@ -26,17 +26,17 @@ struct text_pair {
     struct sl_str key, value;
 };
 
-/* Returns the member of a map; NULL if it is absent or `map` is not a map. */
+/* Returns the value of a key of a map; NULL if it has no such key, or if `map` is NULL or not a map. */
 struct value *value_get(const struct value *map, const char *key);
 
-/* Reads the next value of `j`. Lists are allocated in `arena`; texts, keys and numbers (whose text is in `string`) are views of
- * the document or lie in the reader's arena, so the tree must not outlive them. False: the reader has failed. */
+/* Reads the next JSON value of the reader `j`. The arrays of lists and maps are allocated in `arena`; texts are views of the document or
+ * lie in the reader's arena, so the tree must outlive neither. False: the reader has failed. */
 bool value_from_json(struct sl_arena *arena, struct sl_json *j, struct value *out);
 
-/* Errors, warnings and notes of a schema reader: each a dotted path and a sentence. */
+/* An error, warning or note about a value that does not fit its schema, such as an unknown key. */
 struct value_problem {
-    struct sl_str path;
-    struct sl_str what;
+    struct sl_str path; /* dotted path of the value */
+    struct sl_str what; /* a sentence */
     uint32_t line, column;
     bool warning, info;
 };
@@ -46,10 +46,11 @@ struct value_problems {
     size_t count, capacity;
     size_t errors;
 };
+/* Adds a warning or, with `warning` false, an error about the value `at`; NULL: about the whole document. */
 void value_problem(struct value_problems *problems, const struct value *at, bool warning, const char *path,
                    const char *format, ...) __attribute__((format(printf, 5, 6)));
-/* Adds an informational message. */
+/* Adds a note (`info`) about the value `at`. */
 void value_info(struct value_problems *problems, const struct value *at, const char *path, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Returns the number of warnings; `errors` counts the errors. */
+/* Returns the number of warnings; that of errors is `problems->errors`. */
 size_t value_warnings(const struct value_problems *problems);

@@ -1,4 +1,4 @@
-/* What an artifact bundle has: its release, and the debug ids of its files. */
+/* Reads what an uploaded artifact bundle is listed by: its release, and the debug ids of its files. */
 #include "debug_file_store/converters.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ static int by_id(const void *a, const void *b)
     return memcmp(a, b, sizeof(((struct sl_debug_id *)0)->uuid));
 }
 
-/* Appends the ids of the bundle's files as sorted lines, each once. */
+/* Appends the debug ids of the bundle's files as lines of hex digits, sorted, each once. SL_MALFORMED if there are more than MAX_IDS. */
 static enum sl_code write_ids(struct conversion *conversion, const struct sl_bundle *bundle, struct sl_buf *lines,
                               struct sl_error *error)
 {
@@ -40,14 +40,15 @@ static enum sl_code write_ids(struct conversion *conversion, const struct sl_bun
     return code;
 }
 
+/* Copies a text of the manifest; one that is too long is left out (`out` stays empty). */
 static void copy_attribute(struct sl_str text, char *out, size_t size)
 {
     if (text.size < size)
         snprintf(out, size, SL_STR_FMT, SL_STR_ARG(text));
 }
 
-/* Writes the debug ids of a source bundle, one a line, sorted and without duplicates. The result has the release and
- * distribution that its manifest names. */
+/* The converter's function: writes the debug ids of the files in a bundle, one a line, sorted, each once. The result has the release and
+ * distribution that the bundle's manifest names. */
 static enum sl_code index_artifacts(struct conversion *conversion, const struct converter_call *call, void *result,
                                     struct sl_error *error)
 {
@@ -68,6 +69,7 @@ static enum sl_code index_artifacts(struct conversion *conversion, const struct 
     return code;
 }
 
+/* Checks the result that a worker process has sent. */
 static bool check_result(const void *result)
 {
     const struct artifact_index_result *found = result;

@@ -23,7 +23,8 @@ static struct sl_str bundle_path(struct sl_arena *arena, struct sl_str sha1)
     return sl_buf_move_to_arena(&path, arena);
 }
 
-/* Releases may have any characters, so their directory is named by a hash. */
+/* Returns the directory that lists the bundles of a release and distribution. It is named by their SHA-1, as they may have any characters.
+ * Data NULL on failure. */
 static struct sl_str release_directory(struct sl_arena *arena, struct sl_str release, struct sl_str dist)
 {
     uint8_t digest[EVP_MAX_MD_SIZE];
@@ -48,8 +49,8 @@ static struct sl_str id_directory(struct sl_arena *arena, struct sl_str hex)
     return sl_buf_move_to_arena(&name, arena);
 }
 
-/* Makes the name of a list entry, DIRECTORY/TIME-SHA1; with leading zeros names sort by time. Data NULL when out of memory or if
- * `directory` is. */
+/* Returns the name of the entry by which a directory lists a bundle, DIRECTORY/TIME-SHA1; TIME has leading zeros, so that names sort by
+ * time. Data NULL when out of memory, or if `directory` has no data (out of memory before). */
 static struct sl_str entry_name(struct sl_arena *arena, struct sl_str directory, uint64_t time_us, struct sl_str sha1)
 {
     struct sl_buf name = {0};
@@ -61,8 +62,8 @@ static struct sl_str entry_name(struct sl_arena *arena, struct sl_str directory,
 
 /* ---- adding ---- */
 
-/* Creates list entries: objects whose names are the information, so the contents are an empty JSON object. NAMES_AT_ONCE are created by
- * one call. SL_BUSY if a name could not be made. */
+/* Creates the entries by which directories list bundles. An entry's name says all, so its contents are an empty JSON object. SL_BUSY if a
+ * name has no data: its creation was out of memory. */
 static enum sl_code put_entries(const struct sl_str *names, size_t count, struct sl_error *error)
 {
     for (size_t i = 0; i < count; i++)
@@ -75,7 +76,8 @@ static enum sl_code put_entries(const struct sl_str *names, size_t count, struct
     return code;
 }
 
-/* Makes room for a newer entry of the bundle. `*is_newest`: the newest entry is of this bundle already. */
+/* Before a bundle is listed in a directory as its newest one: deletes older entries of this bundle. `*is_newest`: its entry is the newest
+ * one already, and was kept. The names are sorted by time. */
 static enum sl_code drop_older_entry(struct sl_str directory, struct sl_str sha1, struct sl_arena *arena,
                                      bool *is_newest, struct sl_error *error)
 {
@@ -97,7 +99,7 @@ static enum sl_code drop_older_entry(struct sl_str directory, struct sl_str sha1
     return code;
 }
 
-/* Lists the bundle in the directory of its release, as its newest one. */
+/* Lists the bundle in the directory of a release, as the newest bundle there. */
 static enum sl_code list_for_release(struct sl_str sha1, const struct artifact_release *release, struct sl_error *error)
 {
     struct sl_arena arena = {0};
@@ -112,7 +114,8 @@ static enum sl_code list_for_release(struct sl_str sha1, const struct artifact_r
     return code;
 }
 
-/* True for lines of ID_HEX hex digits: they become names of directories. */
+/* True if the text consists of lines of ID_HEX hex digits. A worker has written it, which is not trusted, and each becomes the name of a
+ * directory. */
 static bool ids_are_valid(struct sl_str ids)
 {
     bool good = ids.size % (ID_HEX + 1) == 0;
@@ -121,7 +124,8 @@ static bool ids_are_valid(struct sl_str ids)
     return good;
 }
 
-/* Lists the bundle in all directories of its debug ids (lines of ID_HEX digits) and in that of its release. */
+/* Lists the bundle in the directories of all its debug ids (`ids`: lines of ID_HEX digits) and, if it has a release, in that of its
+ * release. */
 static enum sl_code list_bundle(struct sl_str sha1, struct sl_str ids, const struct artifact_release *release,
                                 struct sl_error *error)
 {
@@ -142,7 +146,7 @@ struct indexing {
     struct artifact_index_result result;
 };
 
-/* Runs the converter on the bundle and maps the list of debug ids that it wrote. */
+/* Runs the converter that reads the bundle's release and debug ids, and maps the list of ids that it has written into memory. */
 static enum sl_code index_bundle(int fd, struct indexing *indexing, struct sl_error *error)
 {
     struct conversion_description about = {.size = get_file_size(fd)};
@@ -153,13 +157,13 @@ static enum sl_code index_bundle(int fd, struct indexing *indexing, struct sl_er
     call.out = indexing->ids.fd;
     converter_add_file(&call, INPUT_FILE, fd);
     code = conversion_run(&about, &converter_artifact_index, &call, &indexing->result, error);
-    if (code == SL_UNSUPPORTED) /* SL_UNSUPPORTED of this store is a full disk */
+    if (code == SL_UNSUPPORTED) /* over a limit of conversions; from this store SL_UNSUPPORTED would mean a full disk */
         code = error->code = SL_MALFORMED;
     return code == SL_OK ? pool_map_fd(indexing->ids.fd, &indexing->mapping, error) : code;
 }
 
-/* Publishes the file and lists it. If it cannot be listed it is removed, unless another process stored the same bundle meanwhile:
- * artifact_bundle_link would take it for complete, and its debug ids would never be listed. */
+/* Stores the bundle and lists it. If listing fails, removes the bundle again, unless it was stored before: artifact_bundle_link takes any
+ * stored bundle for completely listed, and its debug ids would never be listed. */
 static enum sl_code publish_bundle(struct store_tmp_file *file, struct sl_str sha1, struct sl_str ids,
                                    const struct artifact_release *release, struct sl_error *error)
 {
@@ -181,8 +185,8 @@ static enum sl_code publish_bundle(struct store_tmp_file *file, struct sl_str sh
     return code;
 }
 
-/* Indexes the bundle, checks the index (the reader is distrusted) and publishes the bundle under its ids and its release. The release that
- * the client asked for comes before that of the manifest. */
+/* Reads the bundle's release and debug ids by a converter, checks these, as its worker is not trusted, and stores and lists the bundle. The
+ * release that the client names comes before that of the manifest. */
 static enum sl_code store_bundle(struct store_tmp_file *file, struct sl_str sha1, const struct artifact_release *asked,
                                  struct indexing *indexing, struct sl_error *error)
 {
@@ -207,7 +211,7 @@ enum sl_code artifact_bundle_add(struct store_tmp_file *file, struct sl_str sha1
         indexing ? store_bundle(file, sha1, release, indexing, error) : sl_fail(error, SL_BUSY, "out of memory");
     if (indexing && indexing->mapping.bytes.data)
         pool_unmap(&indexing->mapping);
-    if (indexing && indexing->ids.fd > 0) /* 0, from calloc: not created */
+    if (indexing && indexing->ids.fd > 0) /* still 0, from calloc, if index_bundle was not called or failed early */
         cache_tmp_discard(&indexing->ids);
     store_tmp_file_discard_on_pool(file);
     free(indexing);
@@ -241,6 +245,7 @@ struct bundle_finding {
     size_t count, capacity;
 };
 
+/* True if the bundle with this path is in the result already: several directories may list it. */
 static bool is_added(const struct bundle_finding *f, struct sl_str path)
 {
     for (size_t i = 0; i < f->count; i++)
@@ -249,7 +254,8 @@ static bool is_added(const struct bundle_finding *f, struct sl_str path)
     return false;
 }
 
-/* Adds the newest bundles that a directory lists. */
+/* Adds the newest bundles that a directory lists, at most MAX_FOUND_BUNDLES, without those that are in the result already. `by_id`: the
+ * directory is that of a debug id. */
 static enum sl_code add_listed(struct bundle_finding *f, struct sl_str directory, bool by_id, struct sl_error *error)
 {
     struct sl_str *names;
@@ -259,7 +265,7 @@ static enum sl_code add_listed(struct bundle_finding *f, struct sl_str directory
     enum sl_code code = store_area_list(debug_files_area(), directory, MAX_SCANNED, f->arena, &names, &count, error);
     for (size_t i = count; code == SL_OK && i > 0 && added < MAX_FOUND_BUNDLES && f->count < f->capacity; i--) {
         struct sl_str name = names[i - 1];
-        if (name.size <= SHA1_TEXT)
+        if (name.size <= SHA1_TEXT) /* not a name TIME-SHA1: something else */
             continue;
         struct sl_str sha1 = {name.data + name.size - SHA1_TEXT, SHA1_TEXT}, path = bundle_path(f->arena, sha1);
         struct found_bundle *bundle = &f->bundles[f->count];
@@ -268,7 +274,7 @@ static enum sl_code add_listed(struct bundle_finding *f, struct sl_str directory
         if (!path.data || !origin_set_path(&bundle->file, path, f->arena))
             return sl_fail(error, SL_BUSY, "out of memory");
         struct sl_buf uri = {0};
-        /* entries are named by time: of several bundles with a file the one with the greatest URI counts */
+        /* of several bundles with a file the one with the greatest URI counts: names begin with the time, so the newest */
         sl_buf_printf(&uri, "uploads://artifacts/" SL_STR_FMT, SL_STR_ARG(name));
         bundle->file.uri = sl_buf_move_to_arena(&uri, f->arena);
         if (!bundle->file.uri.data)
@@ -283,7 +289,7 @@ enum sl_code artifact_bundles_find(const struct artifact_release *release, const
                                    struct sl_arena *arena, struct found_bundle **bundles, size_t *count,
                                    struct sl_error *error)
 {
-    /* each of the three lists adds MAX_FOUND_BUNDLES at most */
+    /* 3: each of the three add_listed below adds MAX_FOUND_BUNDLES at most */
     struct bundle_finding f = {.arena = arena, .capacity = 3 * (size_t)MAX_FOUND_BUNDLES};
     char hex[ID_HEX + 1];
     enum sl_code code = SL_OK;
@@ -296,7 +302,8 @@ enum sl_code artifact_bundles_find(const struct artifact_release *release, const
     }
     if (code == SL_OK && release->release.size)
         code = add_listed(&f, release_directory(arena, release->release, release->dist), false, error);
-    if (code == SL_OK && release->release.size && release->dist.size) /* bundles for all distributions */
+    /* bundles uploaded for the release without a distribution fit any distribution */
+    if (code == SL_OK && release->release.size && release->dist.size)
         code = add_listed(&f, release_directory(arena, release->release, SL_STR("")), false, error);
     *bundles = f.bundles;
     *count = f.count;

@@ -1,4 +1,4 @@
-/* What an uploaded file is, and how good. */
+/* Finds out what an uploaded file is, and how much it tells about code. */
 #include "debug_file_store/converters.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "source/bundle.h"
 #include "source/il2cpp.h"
 
-/* True if the ELF file has a symbol table that `strip` removes, not only that of the dynamic linker. */
+/* True if the ELF file has the symbol table that `strip` removes (.symtab), not only that of the dynamic linker. True for other formats. */
 static bool has_symbol_table(struct sl_object *object, enum sl_format format)
 {
     struct sl_section_info section;
@@ -20,8 +20,8 @@ static bool has_symbol_table(struct sl_object *object, enum sl_format format)
     return false;
 }
 
-/* Tells whether the file contains machine code, and not only debug information about it. Files made by `strip --only-keep-debug` have
- * executable segments without bytes. WASM has no segments. */
+/* True if the file contains machine code, not only debug information about it: it has an executable segment with bytes (in files made by
+ * `strip --only-keep-debug` such a segment has none). WASM has no segments. */
 static bool has_code(const struct sl_object *object, const struct sl_object_info *info)
 {
     struct sl_segment segment;
@@ -33,7 +33,7 @@ static bool has_code(const struct sl_object *object, const struct sl_object_info
     return info->format == SL_FORMAT_WASM && info->kind != SL_KIND_NONE;
 }
 
-/* Rates how much a file says about code: lines, only symbols, or nothing. Of two files of one id the better one is served. */
+/* Rates how much a file tells about code: lines, only symbols, or neither. Of two files with the same id the better one is served. */
 static enum debug_file_quality rate(struct sl_object *object, const struct sl_object_info *info)
 {
     if (info->format == SL_FORMAT_BREAKPAD)
@@ -45,7 +45,8 @@ static enum debug_file_quality rate(struct sl_object *object, const struct sl_ob
     return has_symbol_table(object, info->format) ? QUALITY_SYMBOLS : QUALITY_DYNAMIC_SYMBOLS;
 }
 
-/* Returns the type of modules whose programs have this format. */
+/* Returns the module type (object_type, as in requests: "elf", "macho", ...) of programs in this format; OBJECT_UNKNOWN if there is
+ * none. */
 static enum object_type program_type(enum sl_format format)
 {
     for (int type = OBJECT_UNKNOWN + 1; type < OBJECT_TYPES; type++)
@@ -73,13 +74,13 @@ static bool describe_object(struct sl_object *object, struct checked_object *che
         checked->program = program_type(info->program_format);
     if (info->code_id.size < CHECKED_CODE_ID)
         snprintf(checked->code_id, sizeof checked->code_id, SL_STR_FMT, SL_STR_ARG(info->code_id));
-    /*  A stripped library has symbols and code; a file with symbols but no code is a debug file even without DWARF. */
+    /* A file with symbols and without code is a debug file even without DWARF; one with symbols and code may be a stripped library. */
     bool is_debug = checked->has_debug_info || (!checked->has_code && checked->has_symbols);
     return file_type_for_format(info->format, is_debug, &checked->type);
 }
 
-/* Describes each object of the file, which may be a fat file with several. The first usable file name among them becomes the name of the
- * upload. */
+/* Describes each object of the file, of which a fat Mach-O file has several. `found->name` becomes the first debug file name in an object
+ * that is UTF-8 and not too long. */
 static enum sl_code describe_objects(struct conversion *conversion, struct sl_bytes file,
                                      const struct reader_limits *limits, struct upload_check_result *found,
                                      struct sl_error *error)
@@ -107,7 +108,7 @@ static enum sl_code describe_objects(struct conversion *conversion, struct sl_by
     return code;
 }
 
-/* Like Sentry's tools: a mapping has a line "class -> obfuscated:" near its beginning. */
+/* True if the file may be a ProGuard mapping: its beginning has " -> ", as in "class -> obfuscated:", and no NUL. */
 static bool looks_like_mapping(struct sl_bytes file)
 {
     enum { LOOKED_AT = 64 << 10 };
@@ -115,7 +116,8 @@ static bool looks_like_mapping(struct sl_bytes file)
     return memmem(text.data, text.size, " -> ", 4) != NULL && !memchr(text.data, '\0', text.size);
 }
 
-/* Tells what a file is that is no object. The parsers fail fast on files of other kinds. */
+/* Tells what a file is that is no object: a BCSymbolMap, UUID map (property list), il2cpp line mapping (JSON) or ProGuard mapping. How it
+ * begins tells which; then the parser, which fails fast on other files, checks it. */
 static enum sl_code describe_auxiliary(struct conversion *conversion, struct sl_bytes file, enum file_type *type,
                                        struct sl_error *error)
 {
@@ -147,8 +149,8 @@ static enum sl_code describe_auxiliary(struct conversion *conversion, struct sl_
                                               "symloom knows");
 }
 
-/* Finds out what an uploaded file is. If it is no object, it may be one of the auxiliary formats (property lists, source
- * maps of il2cpp and so on), which have no ids. */
+/* The converter's function: finds out what an uploaded file is. If it is no object, it may be one of the auxiliary files (mappings and
+ * property lists), which have no ids of their own. */
 static enum sl_code check_upload(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)
 {
@@ -161,15 +163,15 @@ static enum sl_code check_upload(struct conversion *conversion, const struct con
     return describe_auxiliary(conversion, file, &found->objects[0].type, error);
 }
 
-/* True for lower-case hex digits, which end within the array: the code id becomes a part of paths. */
+/* True if the code id consists of lower-case hex digits and ends within its array: it becomes a part of paths. */
 static bool code_id_is_valid(const char *text)
 {
     size_t size = strspn(text, "0123456789abcdef");
     return size < CHECKED_CODE_ID && !text[size];
 }
 
-/* Checks what a worker says of an object. Enums are copied as integers first: a load of an enum with a value outside of it would be
- * undefined. */
+/* Checks what a worker process, which is not trusted, says of an object. Enums are copied as integers first: reading an enum whose value is
+ * none of its constants would be undefined. */
 static bool object_is_valid(const struct checked_object *object)
 {
     const bool *const flags[] = {&object->has_code, &object->has_debug_info, &object->has_symbols,
@@ -187,7 +189,7 @@ static bool object_is_valid(const struct checked_object *object)
            code_id_is_valid(object->code_id);
 }
 
-/* Checks the result of a worker, which is distrusted. */
+/* Checks the result of a worker process, which is not trusted. */
 static bool check_result(const void *result)
 {
     const struct upload_check_result *found = result;

@@ -1,4 +1,4 @@
-/* The converter that tells what an uploaded file is (conversion/converter.h). */
+/* The converters (conversion/converter.h) that read uploaded files: what a file is, and what an artifact bundle is listed by. */
 #pragma once
 
 #include "conversion/converter.h"
@@ -6,8 +6,8 @@
 
 /* How much a file tells about code, ascending. */
 enum debug_file_quality {
-    QUALITY_CODE,
-    QUALITY_DYNAMIC_SYMBOLS,
+    QUALITY_CODE,            /* neither symbols nor lines */
+    QUALITY_DYNAMIC_SYMBOLS, /* only those of the dynamic linker */
     QUALITY_SYMBOLS,
     QUALITY_BREAKPAD,
     QUALITY_LINES /* DWARF, PDB */
@@ -27,19 +27,19 @@ struct checked_object {
 };
 
 struct upload_check_result {
-    uint32_t count; /* several in a fat Mach-O file */
+    uint32_t count; /* of objects: several in a fat Mach-O file, else 1 */
     struct checked_object objects[CHECKED_OBJECTS];
-    char name[CHECKED_NAME]; /* debug file as the file states it; may be empty */
+    char name[CHECKED_NAME]; /* name of the debug file that the file itself gives; may be empty */
 };
 
-/* Tells what INPUT_FILE is. Options: struct reader_limits. Writes nothing. SL_MALFORMED: it is none of the kinds of files that the
- * store keeps, or damaged. */
+/* Tells what INPUT_FILE is. Options: struct reader_limits. The result is struct upload_check_result; there is no output. SL_MALFORMED: the
+ * file is damaged, or of no kind that the store keeps. */
 extern const struct converter converter_upload_check;
 
-/* Writes the debug ids of the files in an artifact bundle, sorted, as lines of 32 hex digits. No options. */
+/* Writes the debug ids of the files in an artifact bundle (INPUT_FILE), sorted, each once, as lines of 32 hex digits. No options. The
+ * result is struct artifact_index_result. */
 extern const struct converter converter_artifact_index;
 enum { ARTIFACT_RELEASE = 512, ARTIFACT_DIST = 128 };
 struct artifact_index_result {
-    char release[ARTIFACT_RELEASE],
-        dist[ARTIFACT_DIST]; /* of the manifest; empty: it names none, or one that is too long */
+    char release[ARTIFACT_RELEASE], dist[ARTIFACT_DIST]; /* of the manifest; empty: none, or too long */
 };

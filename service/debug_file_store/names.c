@@ -1,4 +1,4 @@
-/* Entries that lead from names to uploaded files. */
+/* Entries by which uploaded files are found by name: an entry is an object of the store whose name has all its information. */
 #include "debug_file_store/names.h"
 
 #include <ctype.h>
@@ -18,16 +18,16 @@ enum {
     SHA1_TEXT = 40,
     SHA1_BYTES = 20,
     TIME_DIGITS = 11,
-    MAX_OF_MODULE = 10000,     /* entries of a module that are looked at */
-    MAX_RECORDS = 2 * 1000000, /* with names; bounds the memory of names_complete */
+    MAX_OF_MODULE = 10000,     /* entries of one module that are looked at */
+    MAX_RECORDS = 2 * 1000000, /* entries that names_complete keeps in memory */
     MAX_OF_PREFIX = 100000,    /* records whose SHA-1 begins with the same byte */
-    READ_AT_ONCE = 16
+    READ_AT_ONCE = 16          /* fibers that read records */
 };
 #define LAST_TIME 99999999999ull /* the greatest number of TIME_DIGITS digits */
 
 static const struct sl_str ready_name = {"uploads/names.json", sizeof "uploads/names.json" - 1};
 
-/* True once every record of the store that is open is known to have its entry. */
+/* True once it is known that each record of the open store has an entry by which its file is found by name. */
 static bool is_ready;
 
 void names_close(void)
@@ -35,7 +35,7 @@ void names_close(void)
     is_ready = false;
 }
 
-/* Visits the first record of a store. */
+/* Callback of store_area_walk: notes that there is a record, and ends the walk. */
 static bool find_record(void *arg, struct sl_str name)
 {
     (void)name;
@@ -43,7 +43,7 @@ static bool find_record(void *arg, struct sl_str name)
     return false;
 }
 
-/* True if the store surely has no records. */
+/* True if the store has no records; false also if it cannot be read. */
 static bool has_no_records(void)
 {
     struct sl_error error;
@@ -64,7 +64,8 @@ bool names_are_ready(void)
 
 /* ---- entries ---- */
 
-/* Also a dot at the beginning is encoded, so that no name is "." or "..". */
+/* Encodes a module name as the name of a directory: bytes that such a name, or one of an object in a bucket, cannot have become =XX, like
+ * "=2F" for '/'. So does '.' at the beginning, so that no name is "." or "..", and all of a text that is not UTF-8 beyond ASCII. */
 static void encode(struct sl_str text, struct sl_buf *out)
 {
     bool is_utf8 = sl_str_is_utf8(text);
@@ -78,7 +79,7 @@ static void encode(struct sl_str text, struct sl_buf *out)
     }
 }
 
-/* Appends what `encode` was given; what is no such code is copied. */
+/* Undoes `encode`: replaces =XX by the byte with these hex digits. Copies '=' without them. */
 static void decode(struct sl_str text, struct sl_buf *out)
 {
     for (size_t i = 0; i < text.size; i++) {
@@ -93,8 +94,8 @@ static void decode(struct sl_str text, struct sl_buf *out)
     }
 }
 
-/* Returns the directory of a module's entries. Empty: the name is empty, or longer than a file system allows, and such a file is found
- * by its ids alone. Data NULL: out of memory. */
+/* Returns the directory of the entries of a module. Empty if the module's name is empty, or longer than a file system allows: then its
+ * files have no entries and are found only by their ids. Data NULL when out of memory. */
 static struct sl_str module_directory(struct sl_str module, struct sl_arena *arena)
 {
     struct sl_buf name = {0};
@@ -117,6 +118,7 @@ enum sl_code names_put(const struct debug_file_record *record, struct sl_error *
     enum sl_code code = directory.data ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK && directory.size) {
         struct sl_str suffix = {module.data + module.size, record->name.size - module.size};
+        /* LAST_TIME - time: the newest entry sorts first */
         sl_buf_printf(&text, SL_STR_FMT "/%0*llu-" SL_STR_FMT, SL_STR_ARG(directory), TIME_DIGITS,
                       (unsigned long long)(LAST_TIME - time), SL_STR_ARG(record->sha1));
         sl_buf_str(&text, suffix);
@@ -129,7 +131,8 @@ enum sl_code names_put(const struct debug_file_record *record, struct sl_error *
     return code;
 }
 
-/* Splits "<time>-<sha1><suffix>"; false for other files, which somebody may have put there. */
+/* Takes SHA-1 and suffix out of the name of an entry, "<time>-<sha1><suffix>"; false for other names, as somebody may have put files
+ * there. */
 static bool parse_entry(struct sl_str entry, struct sl_str *sha1, struct sl_str *suffix)
 {
     enum { FIXED = TIME_DIGITS + 1 + SHA1_TEXT };
@@ -150,7 +153,8 @@ struct record_search {
     uint64_t end_ns;
 };
 
-/* Tells the format of a module of which the file is a part; false for bundles, mappings and Breakpad files. */
+/* Sets the format of the module (program or library) that a file of this type is, or has debug information about; false for other files:
+ * bundles, mappings and Breakpad files. */
 static bool module_format(struct sl_str type, enum sl_format *format)
 {
     static const enum sl_format formats[FILE_TYPES] = {
@@ -163,8 +167,8 @@ static bool module_format(struct sl_str type, enum sl_format *format)
     return *format != SL_FORMAT_UNKNOWN;
 }
 
-/* Reads the id of which a path below objects/ is made, "ab/cdef/debuginfo": the code id if the file has one, but the debug id for PE and
- * PDB files. Of a fat file each object has a path. */
+/* Reads the id out of a path below objects/, such as "ab/cdef/debuginfo" for the id abcdef: a code id if the file has one, but a debug id
+ * for PE and PDB files. False if it is neither. (The record has only the ids of the first object; a fat file has a path for each.) */
 static bool id_of_path(struct sl_str path, const struct debug_file_record *record, enum sl_format format,
                        struct sl_index_id *id)
 {
@@ -172,6 +176,7 @@ static bool id_of_path(struct sl_str path, const struct debug_file_record *recor
     uint8_t bytes[255];
     size_t size = 0, count;
     struct sl_debug_id debug_id;
+    /* the digits up to the second slash */
     for (size_t i = 0; i < path.size && (i < 3 || path.data[i] != '/') && size < sizeof hex; i++)
         if (path.data[i] != '/')
             hex[size++] = path.data[i];
@@ -188,8 +193,8 @@ static bool id_of_path(struct sl_str path, const struct debug_file_record *recor
     return true;
 }
 
-/* Adds the file with all its ids. False when out of memory, or if there are enough. A debug file is executable if it was not separated
- * from its code, which its kind tells. */
+/* Adds a file to the result, once for each of its ids. False, so that the search ends, when out of memory or when the result has max_count
+ * files. A file of a debug type has code too if its kind is that of a program, library or relocatable file. */
 static bool add_file(struct record_search *s, struct sl_str name, const struct debug_file_record *record)
 {
     struct uploaded_files *found = s->found;
@@ -213,10 +218,11 @@ static bool add_file(struct record_search *s, struct sl_str name, const struct d
     return true;
 }
 
-/* Reads the record of an entry, and adds the file if it is still there. False if the search must end. */
+/* Reads the record that an entry leads to, and adds the file to the result if it is still stored. False if the search must end: time is up,
+ * the fiber was cancelled, memory is out or the result is full (`complete` is false then). */
 static bool read_entry(struct record_search *s, struct sl_str module, struct sl_str entry)
 {
-    struct sl_arena arena = {0}; /* records are bigger than what is kept of them */
+    struct sl_arena arena = {0}; /* for the record, of which little is kept in the arena of the search */
     struct debug_file_record record;
     struct sl_error error;
     struct sl_str sha1, suffix;
@@ -229,7 +235,7 @@ static bool read_entry(struct record_search *s, struct sl_str module, struct sl_
     }
     enum sl_code code = debug_files_find(sha1, &arena, &record, &error);
     s->found->complete = s->found->complete && (code == SL_OK || code == SL_NOT_FOUND);
-    decode(module, &name);
+    decode(module, &name); /* base name of the file: module and suffix */
     sl_buf_str(&name, suffix);
     s->found->complete = s->found->complete && !name.failed;
     bool going = code != SL_OK || name.failed || add_file(s, sl_buf_view(&name), &record);
@@ -240,6 +246,7 @@ static bool read_entry(struct record_search *s, struct sl_str module, struct sl_
 
 /* ---- files of a module ---- */
 
+/* True if not all files of the result have the same id. */
 static bool has_several_ids(const struct uploaded_files *found)
 {
     for (size_t i = 1; i < found->count; i++) {
@@ -268,25 +275,25 @@ void uploaded_files_of_module(struct sl_str path, bool newest, uint64_t end_ns, 
     found->complete = code == SL_OK && (newest || count < MAX_OF_MODULE);
     struct sl_str prefix = SL_STR("uploads/names/");
     struct sl_str module = {directory.data + prefix.size, directory.size - prefix.size};
-    for (size_t i = 0; i < count && read_entry(&s, module, entries[i]); i++)
+    for (size_t i = 0; i < count && read_entry(&s, module, entries[i]); i++) /* the newest first */
         if (newest ? found->count : has_several_ids(found))
             return;
 }
 
 /* ---- files by a pattern ---- */
 
-struct entry_list { /* of store_area_walk */
+struct entry_list { /* filled by store_area_walk with add_matching */
     const char *pattern;
     bool is_glob;
     size_t count, max_count;
     uint64_t end_ns;
-    struct sl_buf names;   /* "<module>/<entry>", each with a NUL behind it */
-    struct sl_buf decoded; /* of the one that is looked at */
-    bool is_cut;           /* a limit was reached */
+    struct sl_buf names;   /* the matching ones, "<module>/<entry>", each with a NUL behind it */
+    struct sl_buf decoded; /* base name, with a slash in front, of the entry that is looked at */
+    bool is_cut;           /* there may be more entries: time was up, the list full or memory out */
 };
 
-/* Adds the entry to the list if its name matches. Any thread. False ends the listing: the list is full, time is over or memory is short
- * (list->is_cut). */
+/* Callback of store_area_walk, on any thread: adds the entry "<module>/<entry>" to the list if the base name of its file matches the
+ * pattern. False ends the walk, with list->is_cut set: time is up, the list is full or memory is out. */
 static bool add_matching(void *arg, struct sl_str name)
 {
     struct entry_list *list = arg;
@@ -316,7 +323,8 @@ static bool add_matching(void *arg, struct sl_str name)
     return !list->is_cut;
 }
 
-/* Returns the beginning of a pattern ("/lib*.so": "lib") that is one of the module's directory, too. */
+/* Returns the beginning of a pattern up to the first special character ("/lib*.so": "lib"): the directories of all modules that match begin
+ * with it, as `encode` leaves letters, digits and '_' as they are. */
 static struct sl_str plain_beginning(struct sl_str pattern)
 {
     size_t size = 1;
@@ -331,6 +339,7 @@ struct entry_reading { /* an item of fiber_for_each */
     bool *stopped;
 };
 
+/* Reads the record of one listed entry, unless a fiber has found that the search must end. */
 static void read_listed(void *arg)
 {
     struct entry_reading *reading = arg;
@@ -340,6 +349,7 @@ static void read_listed(void *arg)
         *reading->stopped = true;
 }
 
+/* Reads the records of all listed entries, READ_AT_ONCE at a time, and adds their files to the result. */
 static void read_all(struct record_search *s, const struct entry_list *list, struct sl_arena *arena)
 {
     struct entry_reading *readings = SL_ARENA_ARRAY(arena, struct entry_reading, list->count);
@@ -368,7 +378,7 @@ void uploaded_files_by_name(const struct uploaded_name_query *query, struct sl_a
     *found = (struct uploaded_files){.complete = true};
     if (!debug_files_are_open())
         return;
-    /* No other pattern can match a slash and a base name. */
+    /* A base name with a slash in front can only equal a text that begins with a slash, and match a glob that is not empty. */
     if (list.pattern && (!query->pattern.size || (!query->is_glob && *list.pattern != '/')))
         return;
     found->complete = list.pattern && names_are_ready();
@@ -389,9 +399,11 @@ void uploaded_files_by_name(const struct uploaded_name_query *query, struct sl_a
 
 struct sha1_list {
     struct sl_buf sha1s; /* SHA1_BYTES each, sorted by sort_sha1s */
-    bool is_cut;
+    bool is_cut;         /* there are more than MAX_RECORDS, or memory is out */
 };
 
+/* Callback of store_area_walk: adds the SHA-1 in the name of an entry, "<module>/<entry>", to the list. False, which ends the walk, if the
+ * list is cut. */
 static bool add_sha1(void *arg, struct sl_str name)
 {
     struct sha1_list *list = arg;
@@ -421,11 +433,12 @@ static void sort_sha1s(void *arg)
 
 struct record_naming { /* an item of fiber_for_each */
     struct sl_str sha1;
-    enum sl_code *code; /* of all: the first failure */
+    enum sl_code *code; /* shared by all items: the first failure */
     struct sl_error *error;
 };
 
-/* Makes the entry of a record. A damaged record has none: the next upload of the file writes both. */
+/* Creates the entry by which the file of a record is found by name. A damaged record (SL_NOT_FOUND) gets none: the next upload of its file
+ * writes both anew. Does nothing after the failure of another item. */
 static void name_record(void *arg)
 {
     const struct record_naming *naming = arg;
@@ -444,6 +457,7 @@ static void name_record(void *arg)
     sl_arena_free(&arena);
 }
 
+/* True if the record with this SHA-1 has an entry, or if the text is no SHA-1, so not the name of a record. */
 static bool is_named(struct sl_str sha1, const struct sha1_list *named)
 {
     uint8_t bytes[SHA1_BYTES];
@@ -452,7 +466,7 @@ static bool is_named(struct sl_str sha1, const struct sha1_list *named)
             bsearch(bytes, named->sha1s.data, named->sha1s.size / SHA1_BYTES, SHA1_BYTES, compare_sha1s));
 }
 
-/* Makes the missing entries of the records whose SHA-1 begins with a byte. */
+/* Creates the missing entries for the records whose SHA-1 begins with `byte`. `named` has the SHA-1 of those with entries, sorted. */
 static enum sl_code name_records(unsigned byte, const struct sha1_list *named, struct sl_error *error)
 {
     struct sl_arena arena = {0};
@@ -488,7 +502,7 @@ bool names_complete(bool *is_empty)
     struct sha1_list named = {.is_cut = false};
     struct sl_error error;
     *is_empty = has_no_records();
-    if (*is_empty) /* each new record gets its entry; nothing is written to a store that nobody uses */
+    if (*is_empty) /* new records get entries anyway; writes nothing, as the store may never be used */
         return true;
     enum sl_code code =
         store_area_walk(debug_files_area(), SL_STR("uploads/names"), SL_STR(""), add_sha1, &named, &error);
@@ -499,7 +513,7 @@ bool names_complete(bool *is_empty)
         code = pool_run(POOL_IO | POOL_HEAVY, sort_sha1s, &named, &error);
     for (unsigned byte = 0; code == SL_OK && byte < 256; byte++)
         code = name_records(byte, &named, &error);
-    if (code == SL_OK && !names_are_ready())
+    if (code == SL_OK && !names_are_ready()) /* records that all records have entries */
         code = store_area_put_text(debug_files_area(), &ready_name, 1, SL_STR("{}"), &error);
     sl_buf_free(&named.sha1s);
     if (code != SL_OK && code != SL_CANCELLED)

@@ -1,4 +1,4 @@
-/* The decision about an uploaded file: refused, new, the same, or worse than what is there. */
+/* Adds an uploaded debug file to the store: it is refused, new, a duplicate, or worse than the file that is stored. */
 #include "debug_file_store/impl.h"
 
 #include <openssl/evp.h>
@@ -19,12 +19,12 @@ enum { SHA1_SIZE = 20, SHA256_BYTES = 32 };
 struct debug_file_adding {
     const struct config *config;
     struct debug_file_upload *upload;
-    struct sl_mapping mapping; /* of the file */
+    struct sl_mapping mapping; /* of the uploaded file */
     uint8_t sha1[SHA1_SIZE], sha256[SHA256_BYTES];
     struct upload_check_result found;
-    struct sl_str *paths; /* where it was stored, or is already */
+    struct sl_str *paths; /* below objects/: where the file was stored, or was already */
     size_t path_count;
-    bool is_new, is_known;
+    bool is_new, is_known; /* it was stored under a path; it was under a path already */
 };
 
 /* ---- receiving ---- */
@@ -34,8 +34,8 @@ struct tmp_job {
     struct symbfile_failure failure;
 };
 
-/* Creates a temporary file of the store. In a directory it first deletes old symbfiles if the disk is nearly full;
- * buckets do not fill up. */
+/* Creates a temporary file of the store; on the pool. If the store is a directory, first deletes old symbfiles if its disk is nearly full;
+ * a bucket does not fill up. SL_UNSUPPORTED: the disk is full. */
 static enum sl_code make_tmp(void *arg, struct sl_error *error)
 {
     struct tmp_job *job = arg;
@@ -82,7 +82,7 @@ enum sl_code debug_file_copy(struct sl_bytes bytes, struct store_tmp_file *file,
     return code;
 }
 
-/* Hashes the file with both algorithms. Pool. */
+/* On the pool: computes SHA-1 and SHA-256 of the uploaded file. */
 static enum sl_code hash_file(void *arg, struct sl_error *error)
 {
     struct debug_file_adding *a = arg;
@@ -94,7 +94,8 @@ static enum sl_code hash_file(void *arg, struct sl_error *error)
 
 /* ---- ids ---- */
 
-/* True if the text is one of the object's ids, or it has none. */
+/* True if the claimed id, a build id or a debug id as Breakpad writes it, is one of the object's ids; also if nothing is claimed or the
+ * object has no ids. */
 static bool any_id_fits(struct sl_str claimed, const struct checked_object *object, struct sl_arena *arena)
 {
     struct sl_debug_id id;
@@ -105,7 +106,7 @@ static bool any_id_fits(struct sl_str claimed, const struct checked_object *obje
            (has_id && sl_debug_id_parse_breakpad(claimed, &id) && memcmp(id.uuid, object->debug_id.uuid, 16) == 0);
 }
 
-/* True if the claimed ids do not contradict those of the object. */
+/* True if none of the ids that the client claims contradicts those of the object. An id that only one of them has is no contradiction. */
 static bool claim_fits(const struct debug_file_upload *u, const struct checked_object *object)
 {
     struct sl_str own = sl_str(object->code_id), claimed = u->claimed_code_id;
@@ -117,7 +118,7 @@ static bool claim_fits(const struct debug_file_upload *u, const struct checked_o
     return !claimed.size || !own.size || sl_str_equal(claimed, own);
 }
 
-/* Gives a file without ids the claimed one: a debug id if it has its length, else a build id. */
+/* Gives an object without ids the claimed one: as its debug id if it has the length of one as Breakpad writes it, else as its code id. */
 static void use_claimed_id(struct sl_str claimed, struct checked_object *object, struct sl_arena *arena)
 {
     enum { DEBUG_ID_DIGITS = 33 };
@@ -128,12 +129,13 @@ static void use_claimed_id(struct sl_str claimed, struct checked_object *object,
         snprintf(object->code_id, sizeof object->code_id, SL_STR_FMT, SL_STR_ARG(code_id));
 }
 
-/* Refuses a file whose own ids contradict the claimed ones, and gives a file without ids those. */
+/* Refuses a file if the claimed ids contradict those of all its objects. Gives objects that lack an id the claimed one, or else the debug
+ * id that the file's name has. */
 static enum sl_code settle_ids(struct debug_file_adding *a, struct sl_error *error)
 {
     const struct debug_file_upload *u = a->upload;
     char own[SL_DEBUG_ID_TEXT];
-    bool fits = false;
+    bool fits = false; /* of a fat file, one object is enough */
     for (uint32_t i = 0; i < a->found.count; i++)
         fits = fits || claim_fits(u, &a->found.objects[i]);
     sl_debug_id_format(&a->found.objects[0].debug_id, own);
@@ -165,7 +167,7 @@ static struct object_id make_id(const struct checked_object *object)
 
 /* ---- what is there ---- */
 
-/* Finds the object with the id in a checked file, else the first. */
+/* Returns the object of a checked file that has the debug id; the first one if none has it. */
 static const struct checked_object *matching(const struct upload_check_result *found, const struct object_id *id)
 {
     for (uint32_t i = 0; i < found->count; i++)
@@ -179,22 +181,22 @@ struct comparing {
     bool same;
 };
 
-/* Pool work: reads both files, at most to their first difference. */
+/* On the pool, as it reads both files (up to their first difference). */
 static void compare_files(void *arg)
 {
     struct comparing *c = arg;
     c->same = memcmp(c->stored.data, c->received.data, c->stored.size) == 0;
 }
 
-struct stored_file { /* what is under a name of the store */
+struct stored_file { /* the file that is stored under a name */
     bool exists;
     struct store_meta meta; /* if it exists */
     bool same;              /* it has the contents of the received file */
     enum debug_file_quality quality;
 };
 
-/* Opens the file that is stored under a name and says how good it is. `a` NULL: do not compare. SL_NOT_FOUND: there is none, or it is
- * damaged. */
+/* Finds out how good the file is that is stored under a name, and whether it has the contents of the upload `a` (NULL: not compared).
+ * SL_NOT_FOUND: there is none, or it is damaged (`stored->exists`). */
 static enum sl_code rate_stored(struct sl_str name, const struct object_id *id, const struct debug_file_adding *a,
                                 struct stored_file *stored, struct sl_error *error)
 {
@@ -217,10 +219,11 @@ static enum sl_code rate_stored(struct sl_str name, const struct object_id *id, 
         pool_unmap(&mapping);
     }
     free(found);
-    return code == SL_MALFORMED ? SL_NOT_FOUND : code; /* a damaged file hides nothing */
+    return code == SL_MALFORMED ? SL_NOT_FOUND : code; /* a damaged file may be replaced by any other */
 }
 
-/* Says how good the file of a configured source is. A source that does not answer has none. */
+/* Finds out how good the file with this id and type is that the configured sources have. False if they have none, or do not answer. The
+ * source of uploads, which is the last one, is not asked; nor are there files of the types from FILE_UUIDMAP on. */
 static bool rate_configured(const struct config *config, const struct object_id *id, enum file_type type,
                             struct sl_arena *arena, enum debug_file_quality *quality)
 {
@@ -242,12 +245,14 @@ static bool rate_configured(const struct config *config, const struct object_id 
     return good;
 }
 
-/* Lists the names below objects/ under which look-ups find such a file. SIZE_MAX when out of memory. */
+/* Lists the paths below objects/ under which a file with this id and type is stored. Returns their number; 0: it has no id by which it
+ * could be found; SIZE_MAX when out of memory. */
 static size_t list_paths(struct sl_arena *arena, const struct object_id *id, enum file_type type,
                          struct sl_str paths[LAYOUT_MAX_PATHS])
 {
     struct object_id wanted = *id;
-    if (type == FILE_SOURCEBUNDLE || type == FILE_BREAKPAD) /* by debug id; bundles by code id, too */
+    /* layout_paths uses the code id for ELF and the debug id for PE; for a source bundle with a code id, ELF gives both */
+    if (type == FILE_SOURCEBUNDLE || type == FILE_BREAKPAD)
         wanted.type = type == FILE_SOURCEBUNDLE && id->code_id.size ? OBJECT_ELF : OBJECT_PE;
     if (type == FILE_PROGUARD)
         wanted = (struct object_id){.debug_id = id->debug_id, .has_debug_id = id->has_debug_id};
@@ -267,7 +272,7 @@ enum sl_code debug_files_have(const struct object_id *id, struct sl_arena *arena
         size_t count = list_paths(arena, id, (enum file_type)type, paths);
         if (!count)
             continue;
-        /* Of files that have several paths each path is stored, so the first one stands for all. */
+        /* A file is stored under all its paths, so it is enough to look for the first. */
         struct sl_str name = count == SIZE_MAX ? (struct sl_str){NULL, 0} : object_name(arena, paths[0]);
         enum sl_code code = name.data ? store_area_stat(debug_files_area(), name, false, &meta, error)
                                       : sl_fail(error, SL_BUSY, "out of memory");
@@ -295,8 +300,7 @@ enum sl_code debug_file_best(const struct config *config, const struct object_id
         if (code == SL_OK)
             *quality = stored.quality;
     }
-    /*  A store that cannot be read is not an answer about the file. */
-    if (code != SL_OK && code != SL_NOT_FOUND)
+    if (code != SL_OK && code != SL_NOT_FOUND) /* the store cannot be read */
         return code;
     if (code == SL_OK && *quality == QUALITY_LINES) /* no source has a better one */
         return code;
@@ -309,7 +313,8 @@ enum sl_code debug_file_best(const struct config *config, const struct object_id
 
 /* ---- storing ---- */
 
-/* Tells all processes that share the cache to forget what they cached of this path. Only logs a failure; SL_BUSY when out of memory. */
+/* Tells all processes that share the cache to forget what they cached of the file at this path of the store. A failure is logged; SL_BUSY
+ * when out of memory. */
 static enum sl_code invalidate(struct sl_str path, struct sl_arena *arena)
 {
     struct sl_error error;
@@ -329,7 +334,7 @@ struct debug_file_copying {
     struct store_tmp_file file;
 };
 
-/* Copies the bytes to a new temporary file of the store. The only failure of a write that users can act on is a full disk. */
+/* On the pool: copies the bytes to a new temporary file of the store. A failed write is reported as a full disk, its usual cause. */
 static enum sl_code copy_file(void *arg, struct sl_error *error)
 {
     struct debug_file_copying *c = arg;
@@ -339,8 +344,8 @@ static enum sl_code copy_file(void *arg, struct sl_error *error)
     return code;
 }
 
-/* Publishes the file under a name: the received file itself the first time, then copies. `*conflict`: another node has stored a file
- * there since `stored` was read. */
+/* Stores the upload under a name, in place of `stored`: the received file itself the first time (after that file->fd is -1), then copies of
+ * it. `*conflict`: nothing was stored, as another node has stored a file there since `stored` was read. */
 static enum sl_code publish(struct debug_file_adding *a, struct sl_str name, const struct stored_file *stored,
                             bool *conflict, struct sl_error *error)
 {
@@ -359,8 +364,8 @@ static enum sl_code publish(struct debug_file_adding *a, struct sl_str name, con
                               stored->exists ? &stored->meta : NULL, conflict, error);
 }
 
-/* Stores the file under a name unless a better or equal file is there. `*taken` is false if it is worse. If another node stores a file at
- * the same moment, that is compared in its turn. */
+/* Stores the upload under a name unless a better file, or one with the same contents (`*same`), is there. `*taken` is false if a better one
+ * is there. If another node stores a file at the same time, tries again with that one as the stored file. */
 static enum sl_code put_better(struct debug_file_adding *a, const struct object_id *id, enum debug_file_quality quality,
                                struct sl_str name, bool *taken, bool *same, struct sl_error *error)
 {
@@ -380,7 +385,8 @@ static enum sl_code put_better(struct debug_file_adding *a, const struct object_
     return sl_fail(error, SL_BUSY, "other uploads keep changing the same file; try again later");
 }
 
-/* Stores the file under the path unless a better or equal file is there. `*taken` is false if it is worse. */
+/* Stores the upload under a path below objects/, unless a better file or the same is there; `*taken` is false if a better one is. Locks the
+ * path's directory, so that two processes do not compare and replace the file at once. Then caches must forget the replaced file. */
 static enum sl_code place_at(struct debug_file_adding *a, const struct object_id *id, enum debug_file_quality quality,
                              struct sl_str path, bool *taken, struct sl_error *error)
 {
@@ -405,7 +411,8 @@ static enum sl_code place_at(struct debug_file_adding *a, const struct object_id
     return code;
 }
 
-/* Stores the file for one of its objects; if a better file of its type is known, as executable, if it has code. */
+/* Stores the upload under the paths of one of its objects. If the store or a configured source has a better file of its type, a debug file
+ * that also has code is tried once more as the executable, which may be missing or worse. */
 static enum sl_code place(struct debug_file_adding *a, const struct checked_object *object, struct sl_error *error)
 {
     static const enum file_type executables[FILE_TYPES] = {
@@ -435,6 +442,7 @@ static enum sl_code place(struct debug_file_adding *a, const struct checked_obje
 
 /* ---- the record ---- */
 
+/* Returns the bytes as hex digits, in the arena; data NULL when out of memory. */
 static struct sl_str hex_text(const uint8_t *bytes, size_t size, struct sl_arena *arena)
 {
     struct sl_buf text = {0};
@@ -442,7 +450,7 @@ static struct sl_str hex_text(const uint8_t *bytes, size_t size, struct sl_arena
     return sl_buf_move_to_arena(&text, arena);
 }
 
-/* Returns the text behind the last slash or backslash (clients send whole paths), cut to 255 bytes. */
+/* Returns the text behind the last slash or backslash, as some clients send whole paths; cut to 255 bytes, the longest file name. */
 static struct sl_str base_name(struct sl_str path)
 {
     enum { LONGEST = 255 };
@@ -455,8 +463,8 @@ static struct sl_str base_name(struct sl_str path)
     return path.data ? path : SL_STR("");
 }
 
-/* Fills in the record of the upload, which is listed to clients: from its first object, though a fat file has more. False when out of
- * memory. */
+/* Fills in the record of the upload. Its ids, CPU, kind and features are those of the first object, though a fat file has more. False when
+ * out of memory. */
 static bool fill_record(const struct debug_file_adding *a)
 {
     static const char *const kind_words[] = {
@@ -498,8 +506,8 @@ static bool fill_record(const struct debug_file_adding *a)
     return true;
 }
 
-/* Stores the record, and the entry of its name before it. A file that was uploaded before keeps its time, which is a part of the entry:
- * many uploads of the same file make one entry. */
+/* Stores the record and, before it, the entry by which the file is found by name. A file that was uploaded before keeps the time of its
+ * first upload, which the entry's name has: so many uploads of a file under one name make only one entry. */
 static enum sl_code record(struct debug_file_upload *u, struct sl_error *error)
 {
     struct debug_file_record before;
@@ -514,7 +522,8 @@ static enum sl_code record(struct debug_file_upload *u, struct sl_error *error)
 
 /* ---- all ---- */
 
-/* Hashes, checks, stores and records the file; a->mapping is its contents. All allocations are checked where they are used. */
+/* Hashes, checks and stores the uploaded file, which is mapped (a->mapping), and writes its record. If no path took the file, as better
+ * files are everywhere, there is no record; a duplicate gets one too, as its record may be missing. */
 static enum sl_code add_mapped(struct debug_file_adding *a, struct sl_error *error)
 {
     struct debug_file_upload *u = a->upload;
@@ -535,11 +544,10 @@ static enum sl_code add_mapped(struct debug_file_adding *a, struct sl_error *err
         code = sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)
         u->result = a->is_new ? DEBUG_FILE_NEW : a->is_known ? DEBUG_FILE_DUPLICATE : DEBUG_FILE_WORSE;
-    return code == SL_OK && a->path_count ? record(u, error)
-                                          : code; /* also for a duplicate: its record may be missing */
+    return code == SL_OK && a->path_count ? record(u, error) : code;
 }
 
-/* Sets the result and the status of HTTP, and counts both. */
+/* Sets result and HTTP status of the upload. Counts and logs it if it was stored, known, worse or refused, not if it failed. */
 static void conclude(struct debug_file_upload *u, enum sl_code code, uint64_t size)
 {
     static const char *const words[] = {"new", "duplicate", "worse", "refused"};

@@ -87,6 +87,7 @@ enum sl_code record_get(struct sl_str sha1, struct sl_arena *arena, struct debug
     struct sl_str name = record_name(arena, sha1);
     enum sl_code code =
         name.data ? store_area_read(debug_files_area(), name, &text, error) : sl_fail(error, SL_BUSY, "out of memory");
+    /* into the arena, as the texts of the record are views of it */
     struct sl_str stored = code == SL_OK ? sl_buf_move_to_arena(&text, arena) : (struct sl_str){NULL, 0};
     sl_buf_free(&text);
     if (code == SL_OK && !stored.data)
@@ -94,7 +95,8 @@ enum sl_code record_get(struct sl_str sha1, struct sl_arena *arena, struct debug
     return code == SL_OK ? parse_record(stored, arena, record, error) : code;
 }
 
-/* The record outlives its file when another one replaces that. */
+/* The record stays when its file is removed or another file replaces it, so the file is looked for: under all its paths there must be a
+ * file of the recorded size. */
 enum sl_code debug_files_find(struct sl_str sha1, struct sl_arena *arena, struct debug_file_record *record,
                               struct sl_error *error)
 {

@@ -1,4 +1,4 @@
-/* The place of the files, and the source that they are. */
+/* Opens the store of uploaded debug files, and makes it a source of symbols ("uploads"). */
 #include "debug_file_store/impl.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ static struct {
     struct store_area area;
     struct sl_arena arena;
     struct source source;
-    char directory[512];
+    char directory[512]; /* of uploads, if there is no bucket */
 } store;
 
 bool debug_files_are_open(void)
@@ -41,7 +41,7 @@ struct sl_str object_name(struct sl_arena *arena, struct sl_str path)
     return sl_buf_move_to_arena(&name, arena);
 }
 
-/* True if a key may upload, or files are there: without either nobody could see a difference. */
+/* True if the configuration has a key that may upload, or the directory of uploads has files. Without either a store would be of no use. */
 static bool is_wanted(const struct config *config)
 {
     char objects[520];
@@ -60,7 +60,8 @@ static bool make_source(void)
     return store_area_source(&store.area, &store.arena, SL_STR("objects"), &store.source);
 }
 
-/* Makes the directory of the files, unless it is in one that is to be mounted and is not there yet. */
+/* Makes the directory the place of the store and creates its directory objects/; not if it is shared (symbfile.shared_dir) and does not
+ * exist: then it is probably not mounted yet. */
 static void use_directory(const struct config *config)
 {
     char objects[520];
@@ -70,7 +71,8 @@ static void use_directory(const struct config *config)
         files_make_directory(objects, 0750, FILES_DURABLE); /* if that fails, health checks of the source tell why */
 }
 
-/* Opens the bucket of the configuration, else the directory of uploads. */
+/* Opens the store: the bucket if one is configured, else the directory of uploads if it is wanted. On failure logs why; there is no store
+ * then. */
 static void open_store(const struct config *config)
 {
     struct sl_error error;
@@ -108,7 +110,7 @@ void debug_files_apply(struct config *config)
 {
     if (!store.area.type)
         open_store(config);
-    /* the Mozilla API may use the list of sources, which is replaced below */
+    /* if the Mozilla API uses this list of sources, which is replaced below, it must use the new one */
     bool is_fallback = config->mozilla.fallbacks == config->sources;
     size_t count = config->source_count;
     struct source *all = (struct source *)(uintptr_t)debug_files_append(config->sources, &count, &config->arena);
@@ -139,13 +141,14 @@ enum sl_code check_file(int fd, struct sl_bytes bytes, struct upload_check_resul
     else
         converter_add_bytes(&call, INPUT_FILE, bytes);
     enum sl_code code = conversion_run(&about, &converter_upload_check, &call, found, error);
-    if (code == SL_UNSUPPORTED) /* SL_UNSUPPORTED of this store is a full disk */
+    if (code == SL_UNSUPPORTED) /* over a limit of conversions; from this store SL_UNSUPPORTED would mean a full disk */
         code = error->code = SL_MALFORMED;
     return code;
 }
 
 /* ---- cleaning ---- */
 
+/* On the pool: removes temporary files that are left over, and chunks of uploads that were not completed within a day. */
 static void sweep(void *unused)
 {
     enum { CHUNK_LIFE_S = 24 * 3600 };
@@ -157,7 +160,7 @@ static void sweep(void *unused)
 void debug_files_sweep_repeatedly(void *unused)
 {
     enum { PAUSE_MS = 15 * 60 * 1000, FIRST_PAUSE_MS = 60 * 1000, DAY_MS = 24 * 60 * 60 * 1000 };
-    uint64_t due_ms = 0; /* of names_complete */
+    uint64_t due_ms = 0; /* when names_complete is to run next; 0: it has not succeeded yet */
     bool is_empty;
     (void)unused;
     do {
@@ -165,7 +168,7 @@ void debug_files_sweep_repeatedly(void *unused)
             continue;
         pool_run(POOL_IO | POOL_HEAVY, sweep, NULL, NULL);
         if (loop_now_ms() >= due_ms && names_complete(&is_empty))
-            due_ms =
-                loop_now_ms() + (is_empty ? 1 : DAY_MS); /* files of other nodes may come: look again after the pause */
-    } while (fiber_sleep(due_ms ? PAUSE_MS : FIRST_PAUSE_MS)); /* the store may be unreachable, or not yet configured */
+            due_ms = loop_now_ms() + (is_empty ? 1 : DAY_MS); /* 1: next time, as other nodes may fill the store */
+        /* the short pause: the store may be unreachable or not yet configured */
+    } while (fiber_sleep(due_ms ? PAUSE_MS : FIRST_PAUSE_MS));
 }

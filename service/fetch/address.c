@@ -1,4 +1,5 @@
-/* Which addresses URLs of clients may lead to (RFC 6890; global unicast of IPv6 is 2000::/3). */
+/* Decides which IP addresses downloads may connect to: URLs that clients choose must not lead into the operator's network (reserved
+ * addresses, RFC 6890; of IPv6 only 2000::/3 is global unicast). */
 #include "fetch/impl.h"
 
 #include <netdb.h>
@@ -17,7 +18,7 @@ static const struct address_range v4_reserved[] = {
     {{203, 0, 113, 0}, 24}, {{224, 0, 0, 0}, 4},    {{240, 0, 0, 0}, 4},
 };
 
-/* True if the IPv4 address is in a block that no public host uses (the table above). */
+/* True if the IPv4 address is in one of the blocks of v4_reserved, which no public host uses. */
 static bool v4_is_reserved(const uint8_t address[4])
 {
     for (size_t i = 0; i < sizeof v4_reserved / sizeof *v4_reserved; i++) {
@@ -32,8 +33,9 @@ static bool v4_is_reserved(const uint8_t address[4])
 
 static const uint8_t nat64[12] = {0x00, 0x64, 0xff, 0x9b}; /* RFC 6052, 2.1 */
 
-/* IPv4 addresses, also those behind NAT64, are judged by their own table. Of IPv6 only global unicast addresses (2000::/3) are public,
- * without those of examples (2001:db8::/32) and 6to4 (2002::/16), which leads to an IPv4 address. */
+/* True if no public host uses the address. IPv4 addresses, also those in a NAT64 address (64:ff9b::/96), are looked up in v4_reserved. Of
+ * IPv6 only global unicast addresses (2000::/3) are public, without those for documentation (2001:db8::/32) and 6to4 (2002::/16), which
+ * leads to an IPv4 address. */
 bool address_reserved(const uint8_t bytes[16])
 {
     if (network_is_v4(bytes) || memcmp(bytes, nat64, 12) == 0)
@@ -44,7 +46,7 @@ bool address_reserved(const uint8_t bytes[16])
     return !global_unicast || documentation || six_to_four;
 }
 
-/* True if the address is that of a metadata or credential service of a cloud provider. */
+/* True if the address is that of a metadata or credential service of a cloud provider, also as a NAT64 address. */
 bool address_metadata(const uint8_t bytes[16])
 {
     static const char *const services[] = {"169.254.169.254", "169.254.170.2", "fd00:ec2::254"};
@@ -65,8 +67,8 @@ bool fetch_address_reserved(const struct sockaddr *address)
     return !network_sockaddr(address, bytes) || address_reserved(bytes);
 }
 
-/* True if the operator allows the reserved address. The networks are parsed for each such address, which is rare, so that no lack of memory
- * can refuse it. */
+/* True if the configuration allows connections to this reserved address. Such addresses are rare, so the networks are parsed for each: this
+ * needs no memory, whose lack would refuse an allowed address. */
 static bool is_allowed(const uint8_t bytes[16])
 {
     const struct fetch_options *options = &fetch_state.options;
@@ -77,8 +79,9 @@ static bool is_allowed(const uint8_t bytes[16])
     return false;
 }
 
-/* True if a download may not connect to the address. Protects the operator's network from URLs that clients choose. Not even the
- * operator's sources may use a metadata service, except for downloads of the service itself. */
+/* True if a download may not connect to the address. DRIVER_RESTRICTED (URLs that clients choose): reserved addresses are refused unless
+ * the configuration allows them. DRIVER_TRUSTED (the operator's sources): only metadata services are. DRIVER_OWN (downloads of the service
+ * itself, e.g. its cloud credentials): none. */
 static bool fetch_address_refused(const uint8_t bytes[16], enum driver_pool pool)
 {
     if (pool == DRIVER_OWN)
@@ -90,7 +93,7 @@ static bool fetch_address_refused(const uint8_t bytes[16], enum driver_pool pool
     return !is_allowed(bytes);
 }
 
-/* True for a proxy that the operator has set: it may be reached although its address is reserved. */
+/* True for address and port of a proxy that the operator has set: it may be reached although its address is reserved. */
 static bool is_proxy(const struct sockaddr *address, const uint8_t bytes[16])
 {
     in_port_t port = address->sa_family == AF_INET ? ((const struct sockaddr_in *)(const void *)address)->sin_port
@@ -107,11 +110,12 @@ bool address_refused(const struct sockaddr *address, enum driver_pool pool)
     return !network_sockaddr(address, bytes) || (fetch_address_refused(bytes, pool) && !is_proxy(address, bytes));
 }
 
-/* Checks an address that the URL itself has: the address of the connection is checked anyway, but with a proxy that is the proxy's. */
+/* Checks the host of a URL before the connection, if it is an IP address or the name of a metadata service. address_refused checks the
+ * address of each connection, but with a proxy that is the proxy's. */
 bool address_host_refused(const char *host, enum driver_pool pool)
 {
     struct sl_str name = sl_str(host);
-    if (sl_str_ends(name, SL_STR(".")))
+    if (sl_str_ends(name, SL_STR("."))) /* a fully qualified name */
         name.size--;
     if (sl_str_equal_nocase(name, SL_STR("metadata.google.internal")))
         return pool != DRIVER_OWN;
@@ -133,7 +137,7 @@ struct resolution {
     size_t count;
 };
 
-/* Resolves a host, on the pool because getaddrinfo blocks. */
+/* On the pool, as getaddrinfo blocks: resolves a host to at most MAX_ADDRESSES addresses; none on failure. */
 static void resolve_host(void *arg)
 {
     struct resolution *r = arg;
@@ -152,6 +156,7 @@ bool fetch_is_host_refused(const char *host)
     if (address_host_refused(host, DRIVER_RESTRICTED))
         return true;
     bool is_address = host[0] == '[' || network_address(sl_str(host), bytes);
+    /* with a proxy, the proxy resolves the name */
     if (is_address || fetch_state.proxy_count || fetch_state.options.connect_to_reserved_ips)
         return false;
     if (strcmp(host, "localhost") == 0)

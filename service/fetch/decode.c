@@ -1,5 +1,5 @@
-/* Streams: br, gzip, deflate, zstd, xz. The whole input is in memory (a mapping), the output goes to a file, within the limits of
- * decompression. A decoder that gets no memory is SL_BUSY, which says nothing about the file. */
+/* Decompresses streams: br, gzip, deflate, zstd, xz. The whole input is in memory (a mapping), the output goes to a file, within limits of
+ * size and compression ratio. If a decoder gets no memory, the code is SL_BUSY, which says nothing about the file. */
 #include <brotli/decode.h>
 #include <errno.h>
 #include <lzma.h>
@@ -14,15 +14,16 @@
 enum { PIECE = 256 * 1024 };
 #define RATIO_COUNTS_FROM (256ull << 20) /* bytes of output up to which the compression ratio is not checked */
 
-/* True for the beginning of an ELF core file: e_type, in either byte order, is 4. */
+/* True for the beginning of an ELF core file: the two bytes of e_type, in either byte order, are 4 (ET_CORE) and 0. */
 static bool begins_core(const uint8_t *data, size_t size)
 {
     static const uint8_t magic[] = {0x7F, 'E', 'L', 'F'};
     return size >= 18 && memcmp(data, magic, sizeof magic) == 0 && data[16] + data[17] == 4;
 }
 
-/* The sink of all decoders: writes a piece to the file. False, with sink->error, if the time limit is over, the file would be too large, it
- * grows more than `max_ratio` times (checked from RATIO_COUNTS_FROM bytes on, as small files may shrink far), or the disk fails. */
+/* Appends decompressed bytes to the output file; all decoders call it. False, with sink->error set, if time is up, the file would be too
+ * large, it grows more than `max_ratio` times (checked from RATIO_COUNTS_FROM bytes on, as small files may have high ratios), or the write
+ * fails. */
 bool decode_write(struct decode_sink *sink, const void *data, size_t size)
 {
     const struct unpack_options *options = &sink->call->options;
@@ -37,7 +38,7 @@ bool decode_write(struct decode_sink *sink, const void *data, size_t size)
             sink->error->code = SL_UNSUPPORTED;
         return false;
     }
-    if (!sink->written && options->for_core && begins_core(data, size))
+    if (!sink->written && options->for_core && begins_core(data, size)) /* core files may be mostly zeros */
         sink->max_ratio = UINT64_MAX;
     if (sink->written + size > RATIO_COUNTS_FROM && (sink->written + size) / sink->max_ratio > sink->call->in.size) {
         sink->over_limit = true;
@@ -63,18 +64,19 @@ static enum sl_code bad(struct decode_sink *sink, const char *what)
     return sl_fail(sink->error, SL_MALFORMED, "%s", what);
 }
 
-/* For a decoder that found no memory, which it may need at any step: that says nothing about the file. */
+/* Sets and returns the error for a decoder that got no memory, which it may need at any step: this says nothing about the file. */
 static enum sl_code no_memory(struct decode_sink *sink)
 {
     return sl_fail(sink->error, SL_BUSY, "out of memory");
 }
 
-/* Decompresses gzip, also several members in a row, or a zlib stream. What follows the last member is ignored. */
+/* Decompresses gzip, also several members in a row, or a zlib stream (`gzip` false). Bytes behind the last member are ignored, as gzip(1)
+ * does. `out` has room for PIECE bytes. */
 static enum sl_code inflate_all(struct sl_bytes in, bool gzip, uint8_t *out, struct decode_sink *sink)
 {
     z_stream z = {.next_in = (Bytef *)in.data};
     size_t left = in.size;
-    if (inflateInit2(&z, gzip ? 16 + MAX_WBITS : MAX_WBITS) != Z_OK)
+    if (inflateInit2(&z, gzip ? 16 + MAX_WBITS : MAX_WBITS) != Z_OK) /* 16: a gzip header instead of zlib's */
         return no_memory(sink);
     enum sl_code code = SL_OK;
     for (int status = Z_OK; code == SL_OK;) {
@@ -94,6 +96,7 @@ static enum sl_code inflate_all(struct sl_bytes in, bool gzip, uint8_t *out, str
         else if (!decode_write(sink, out, PIECE - z.avail_out))
             code = sink_code(sink);
         if (status == Z_STREAM_END && code == SL_OK) {
+            /* the magic number of a further member */
             bool another = gzip && z.avail_in + left >= 2 && z.next_in[0] == 0x1F && z.next_in[1] == 0x8B;
             if (!another)
                 break;
@@ -104,7 +107,8 @@ static enum sl_code inflate_all(struct sl_bytes in, bool gzip, uint8_t *out, str
     return code;
 }
 
-/* Decompresses all frames. `hint` is 0 at the end of a frame, so that input that ends elsewhere is cut off. */
+/* Decompresses all zstd frames. `hint`, the result of ZSTD_decompressStream, is 0 at the end of a frame: input that ends when it is not 0
+ * is truncated. */
 static enum sl_code decode_zstd(struct sl_bytes in, uint8_t *out, struct decode_sink *sink)
 {
     ZSTD_DStream *z = ZSTD_createDStream();
@@ -122,7 +126,7 @@ static enum sl_code decode_zstd(struct sl_bytes in, uint8_t *out, struct decode_
             code = bad(sink, ZSTD_getErrorName(hint));
         else if (!decode_write(sink, out, to.pos))
             code = sink_code(sink);
-        else if (from.pos == before && to.pos == 0)
+        else if (from.pos == before && to.pos == 0) /* no progress: it needs more input than there is */
             code = bad(sink, "unexpected end of file");
     }
     ZSTD_freeDStream(z);
@@ -144,6 +148,7 @@ static enum sl_code decode_brotli(struct sl_bytes in, uint8_t *out, struct decod
         uint8_t *to = out;
         result = BrotliDecoderDecompressStream(b, &left, &at, &room, &to, NULL);
         BrotliDecoderErrorCode cause = BrotliDecoderGetErrorCode(b);
+        /* error codes are negative; those for failed allocations lie between these two */
         if (result == BROTLI_DECODER_RESULT_ERROR)
             code = cause <= BROTLI_DECODER_ERROR_ALLOC_CONTEXT_MODES &&
                            cause >= BROTLI_DECODER_ERROR_ALLOC_BLOCK_TYPE_TREES
@@ -158,7 +163,7 @@ static enum sl_code decode_brotli(struct sl_bytes in, uint8_t *out, struct decod
     return code;
 }
 
-/* Decompresses all streams. XZ_MEMORY: of the decoder; files made by xz -9 need 65 MiB. */
+/* Decompresses all xz streams of a file. XZ_MEMORY is the most memory that the decoder may use; files made by xz -9 need 65 MiB. */
 static enum sl_code decode_xz(struct sl_bytes in, uint8_t *out, struct decode_sink *sink)
 {
     enum { XZ_MEMORY = 256 << 20 };
@@ -198,7 +203,7 @@ enum sl_code decode_bytes(struct sl_bytes in, enum unpack_format coding, struct 
     case UNPACK_ZSTD: code = decode_zstd(in, out, sink); break;
     case UNPACK_BR: code = decode_brotli(in, out, sink); break;
     case UNPACK_XZ: code = decode_xz(in, out, sink); break;
-    default: code = sl_fail(sink->error, SL_INTERNAL, "not a stream");
+    default: code = sl_fail(sink->error, SL_INTERNAL, "the compression format is that of an archive, not a stream");
     }
     free(out);
     return code;

@@ -1,6 +1,6 @@
-/* Hosts that are not asked for a while. Deny list: failures are counted in buckets of time, and a host with too many within the
- * window is blocked, except for occasional downloads that test whether it answers again. Pauses: hosts that send Retry-After,
- * which does not count as a failure. */
+/* Hosts that downloads do not ask for a while. Deny list: failed downloads of a host are counted in buckets of time, and with too many
+ * within a window the host is blocked, except for occasional downloads (probes) that test whether it answers again. Pauses: a host
+ * that sends Retry-After is not asked before that time; this does not count as a failure. */
 #include "fetch/impl.h"
 
 #include <stdlib.h>
@@ -21,15 +21,15 @@ struct deny_host {
     uint64_t probe_due_ms; /* of a blocked host: when the next download may test it */
     /* seconds since the epoch: compared with the time at which another process unblocked all hosts */
     int64_t blocked_at_s;
-    char trigger[320];
+    char trigger[320];      /* the failure that blocked the host, for the error */
     size_t count, capacity; /* buckets, oldest first */
     struct bucket buckets[];
 };
 
 enum {
-    SWEEP_AT = 1024,  /* hosts in the table, at least, before those without recent failures are removed */
-    PROBE_MS = 20000, /* unless set in the options */
-    /* longest time that a look-up caches the error of a blocked host, as the host may be unblocked */
+    SWEEP_AT = 1024,  /* least number of hosts in the table at which those without recent failures are removed */
+    PROBE_MS = 20000, /* interval of probes, unless set in the options */
+    /* longest time that a look-up caches the error of a blocked host, as an operator may unblock it before */
     REMEMBERED_MS = 60000
 };
 static struct sl_map hosts;
@@ -40,7 +40,7 @@ static uint64_t window_ms(void)
     return DURATION_MS(fetch_state.options.deny_window_ns);
 }
 
-/* Times are divided by it, so it is not 0. */
+/* Returns the length of a bucket; at least 1, as times are divided by it. */
 static uint64_t bucket_ms(void)
 {
     uint64_t ms = DURATION_MS(fetch_state.options.deny_bucket_ns);
@@ -53,21 +53,22 @@ static uint64_t probe_ms(void)
     return ms ? ms : PROBE_MS;
 }
 
-/* True if nothing recent is known of a host, so that its entry may be removed. */
-static bool forgotten(const struct deny_host *host, uint64_t now)
+/* True if a host is neither blocked nor paused and has no failure within the window, so that its entry may be removed. */
+static bool may_remove(const struct deny_host *host, uint64_t now)
 {
     bool recent = host->count && host->buckets[host->count - 1].start_ms + bucket_ms() + window_ms() > now;
     return !recent && host->blocked_until_ms <= now && host->paused_until_ms <= now;
 }
 
-/* Removes forgotten hosts. The limit is then twice the number of the others, so that not every call looks at all hosts. */
+/* If the table has many hosts, removes those that are not blocked or paused and have not failed lately. Does so again when the table has
+ * twice the hosts that are left, so that not every call looks at all of them. */
 static void sweep(uint64_t now)
 {
     if (hosts.count < sweep_at)
         return;
     for (struct sl_map_entry *e = NULL; (e = sl_map_next(&hosts, e));) {
         struct deny_host *host = e->value;
-        if (forgotten(host, now)) {
+        if (may_remove(host, now)) {
             sl_map_remove(&hosts, host->name);
             free(host);
         }
@@ -75,7 +76,7 @@ static void sweep(uint64_t now)
     sweep_at = hosts.count * 2 > SWEEP_AT ? hosts.count * 2 : SWEEP_AT;
 }
 
-/* Returns the entry of a host, created if necessary, with buckets for the whole window. NULL when out of memory. */
+/* Returns the entry of a host, created if necessary with room for the buckets of a whole window. NULL when out of memory. */
 static struct deny_host *find_host(struct sl_str name)
 {
     struct deny_host *host = sl_map_get(&hosts, name);
@@ -101,8 +102,8 @@ static bool never_blocked(struct sl_str name)
     return false;
 }
 
-/* Counts a failure, and returns the number within the window. Failures are counted per bucket of time, in ascending order. A full table
- * drops its oldest bucket. */
+/* Counts a failure in the host's bucket for this time, a new one if the last is for an earlier time, and returns the number of failures
+ * within the window. If there is no room for a new bucket, the oldest is dropped. */
 static unsigned count_failure(struct deny_host *host, uint64_t now)
 {
     uint64_t start = now - now % bucket_ms();
@@ -120,8 +121,9 @@ static unsigned count_failure(struct deny_host *host, uint64_t now)
     return total;
 }
 
-/* Counts a failed download of a host. With `deny_threshold` failures within the window the host is blocked, unless it is one that is never
- * blocked; `why` is kept for operators. Without memory for its entry it is not counted. */
+/* Counts a failed download of a host, unless it is blocked already (then only a probe was made). With `deny_threshold` failures within the
+ * window, blocks the host unless the options list it as never blocked; `why` becomes a part of the error of later downloads. Without memory
+ * the failure is not counted. */
 void deny_register(struct sl_str name, const struct sl_error *why)
 {
     uint64_t now = loop_now_ms();
@@ -170,7 +172,8 @@ uint64_t fetch_blocked_ms(const char *name)
 
 /* ---- pauses ---- */
 
-/* Notes that a host asks for a pause (Retry-After), at most as long as a block. It never shortens one; without memory it is ignored. */
+/* Notes that a host asks for a pause of so many seconds (Retry-After); cut to the time for which hosts are blocked. A pause is never
+ * shortened. Without memory it is ignored. */
 void deny_pause(struct sl_str name, int64_t seconds)
 {
     uint64_t now = loop_now_ms(), most = DURATION_MS(fetch_state.options.deny_block_ns);
@@ -190,7 +193,7 @@ uint64_t deny_pause_ms(struct sl_str name)
 
 /* ---- unblocking ---- */
 
-/* Ends block and pause, and forgets the failures. Otherwise the next failure would block the host again. */
+/* Ends block and pause of a host, and forgets its failures: otherwise the next one would block it again. */
 static void host_release(struct deny_host *host)
 {
     host->blocked_until_ms = host->paused_until_ms = 0;
@@ -203,13 +206,14 @@ void fetch_release_hosts(void)
         host_release(e->value);
 }
 
-/* True if a host blocked at `since_s` is to be unblocked: the configuration lists it now, or an operator unblocked all hosts. */
+/* True if a host that was blocked at the time `since_s` must be unblocked: the options now list it as never blocked, or an operator has
+ * unblocked all hosts since then, in this or another process. */
 static bool was_released(struct sl_str name, int64_t since_s)
 {
     return never_blocked(name) || (fetch_state.options.released && fetch_state.options.released(since_s));
 }
 
-/* Ends the block of a host that has answered a probe. */
+/* Ends the block of a host that has answered a probe, and forgets its failures. */
 void deny_answered(struct sl_str name)
 {
     struct deny_host *host = sl_map_get(&hosts, name);
@@ -233,7 +237,7 @@ enum sl_code deny_check(struct sl_str name, bool *is_probe, struct sl_error *err
         host_release(host);
     if (!host || host->blocked_until_ms <= now)
         return SL_OK;
-    if (host->probe_due_ms <= now) {
+    if (host->probe_due_ms <= now) { /* this download is let through as a probe; the next one not before probe_ms() */
         host->probe_due_ms = now + probe_ms();
         *is_probe = true;
         return SL_OK;
@@ -246,7 +250,7 @@ enum sl_code deny_check(struct sl_str name, bool *is_probe, struct sl_error *err
                                 ". The error that triggered the block was: `%s`.",
                                 SL_STR_ARG(name), SL_STR_ARG(sl_buf_view(&time)), host->trigger);
     uint64_t rest_ms = host->blocked_until_ms - now;
-    if (error)
+    if (error) /* how long callers may cache the error */
         error->duration_ns = (rest_ms < REMEMBERED_MS ? rest_ms : REMEMBERED_MS) * UINT64_C(1000000);
     sl_buf_free(&time);
     return code;

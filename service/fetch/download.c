@@ -1,4 +1,4 @@
-/* fetch_get: one download, from the deny list to the finished file. */
+/* fetch_get: one download, from the check of the deny list to the finished file. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -21,14 +21,14 @@ enum {
     MAX_REDIRECTS = 10,
     MAX_PAUSE_MS = 10000, /* longest Retry-After that a download waits for */
     MAX_PAUSES = 3,
-    PAUSE_SPREAD_MS = 250, /* so that waiting downloads do not restart all at once */
-    TOO_MANY_MS = 60000    /* 429 without Retry-After */
+    PAUSE_SPREAD_MS = 250, /* random time added to a pause, so that waiting downloads do not restart all at once */
+    TOO_MANY_MS = 60000    /* how long a status 429 without Retry-After is cached */
 };
 #define DISCARD_NS 1000000000ull /* time limit for reading the rest of an unused body */
 
 /* ---- request headers ---- */
 /* True if the text is a token, the form of header names (RFC 9110, 5.6.2). */
-static bool token(struct sl_str name)
+static bool is_token(struct sl_str name)
 {
     for (size_t i = 0; i < name.size; i++)
         if (name.data[i] <= ' ' || name.data[i] >= 127 || strchr("\"(),/:;<=>?@[\\]{}", name.data[i]))
@@ -37,7 +37,7 @@ static bool token(struct sl_str name)
 }
 
 /* True if the text may be a header's value: no control characters, which could end the line. */
-static bool field_value(struct sl_str value)
+static bool is_field_value(struct sl_str value)
 {
     for (size_t i = 0; i < value.size; i++)
         if (((uint8_t)value.data[i] < ' ' && value.data[i] != '\t') || value.data[i] == 127)
@@ -45,9 +45,9 @@ static bool field_value(struct sl_str value)
     return true;
 }
 
-/* The connection, framing and range fields are set by us: otherwise one source could corrupt responses to another on a shared
- * connection (RFC 9112, 11.2). */
-static bool ours(struct sl_str name)
+/* True for header fields of connection, framing and ranges, which a source's configuration must not set: it could corrupt responses to
+ * another source on a shared connection (RFC 9112, 11.2). */
+static bool is_reserved_header(struct sl_str name)
 {
     static const char *const names[] = {
         "Connection", "Content-Length", "Expect",  "If-Range",         "Keep-Alive", "Range",
@@ -58,32 +58,35 @@ static bool ours(struct sl_str name)
     return false;
 }
 
-/* True if a header of the source's configuration is sent. */
-static bool sent(struct sl_str name)
+/* True if a header with this name in a source's configuration is sent. */
+static bool may_send_header(struct sl_str name)
 {
-    return token(name) && !ours(name);
+    return is_token(name) && !is_reserved_header(name);
 }
 
-/* Fails if a configured header has an invalid value: before failures of the host are counted, since this is the source's fault. */
+/* Fails if a header of the request (from the source's configuration) has an invalid value. Called before the download, so that this is not
+ * counted as a failure of the host. */
 static enum sl_code check_headers(const struct fetch_request *request, struct sl_error *error)
 {
     for (size_t i = 0; i < request->header_count; i++)
-        if (sent(request->headers[i].name) && !field_value(secret_open(request->headers[i].value)))
+        if (may_send_header(request->headers[i].name) && !is_field_value(secret_open(request->headers[i].value)))
             return sl_fail(error, SL_DOWNLOAD_ERROR, "failed to parse header value");
     return SL_OK;
 }
 
-/* True if the source's configuration sets this header. After a redirect to another host its headers are not sent: they may be secret. */
-static bool configured(const struct fetch_download *d, const struct hop *hop, struct sl_str name)
+/* True if the request for this hop sends a header of this name from the source's configuration. After a redirect to another host these are
+ * not sent, as they may be secret. */
+static bool source_sets_header(const struct fetch_download *d, const struct hop *hop, struct sl_str name)
 {
     for (size_t i = 0; !hop->is_other_host && i < d->request->header_count; i++)
-        if (sl_str_equal_nocase(d->request->headers[i].name, name) && sent(name))
+        if (sl_str_equal_nocase(d->request->headers[i].name, name) && may_send_header(name))
             return true;
     return false;
 }
 
-/* Makes the header list of the request for a hop: those of the source, unless the hop leads to another host, then own ones that the source
- * does not set. NULL and an error when out of memory. */
+/* Makes the header list for a hop (one URL of a chain of redirects): the headers of the source's configuration, unless the hop leads to
+ * another host, then our own except those that the source sets. `referer`, `range`, `if_range`: NULL = none. NULL and an error when out of
+ * memory. */
 static struct curl_slist *request_headers(const struct fetch_download *d, const struct hop *hop, const char *referer,
                                           const char *range, const char *if_range, struct sl_error *error)
 {
@@ -98,12 +101,12 @@ static struct curl_slist *request_headers(const struct fetch_download *d, const 
     bool ok = true;
     for (size_t i = 0; ok && !hop->is_other_host && i < d->request->header_count; i++) {
         const struct fetch_header *h = &d->request->headers[i];
-        if (!sent(h->name))
+        if (!may_send_header(h->name))
             continue;
         ok = libcurl_add_header(&list, h->name, secret_open(h->value));
     }
     for (size_t i = 0; ok && i < sizeof own / sizeof *own; i++)
-        if (own[i].value && !configured(d, hop, sl_str(own[i].name)))
+        if (own[i].value && !source_sets_header(d, hop, sl_str(own[i].name)))
             ok = libcurl_add_header(&list, sl_str(own[i].name), sl_str(own[i].value));
     if (ok)
         return list;
@@ -151,8 +154,9 @@ bool fetch_is_redirect(long status)
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-/* Judges a partial response: the first part of the file leads to the download of the other parts (parts.c). A Content-Range that makes no
- * sense is answered by a request without a range. */
+/* Decides how to go on after a 206 response to a request for the first part of a file. PARTIAL: it is that part, so the others are
+ * downloaded too (parts.c); COMPLETE: it is the whole file; WITHOUT_RANGE: its Content-Range makes no sense, so the file is requested
+ * without a range. */
 static enum verdict get_range_verdict(struct exchange *e)
 {
     struct transfer *t = &e->transfer;
@@ -168,20 +172,20 @@ static enum verdict get_range_verdict(struct exchange *e)
         fetch_too_large(&e->error);
         return REFUSED;
     }
-    t->limit = e->range.end + 1;
+    t->limit = e->range.end + 1; /* a longer body fails */
     return PARTIAL;
 }
 
-/* Returns the most bytes that an encoded body may have: the limit is for decoded bytes, and incompressible contents grow a little when
- * encoded. */
+/* Returns the most bytes that a body with a content coding may have: `max_size` is for the decoded body, and incompressible contents grow a
+ * little when encoded. */
 static uint64_t coded_limit(uint64_t max_size)
 {
     uint64_t more = max_size / 8 + 64 * 1024;
     return max_size > UINT64_MAX - more ? UINT64_MAX : max_size + more;
 }
 
-/* Decides by the head of a response how to go on. Redirects are followed only for plain downloads: not with a method, nor from the
- * machine's own credential service. A 302 of dev.azure.com leads to a login page, so it is not followed either. */
+/* Decides by the head of a response how to go on. Redirects are followed only for plain downloads: not for requests with a method, nor for
+ * those to the machine's credential service (request->own). A 302 of dev.azure.com leads to a login page, so it is not followed either. */
 static enum verdict get_verdict(struct exchange *e)
 {
     struct transfer *t = &e->transfer;
@@ -189,7 +193,7 @@ static enum verdict get_verdict(struct exchange *e)
     if (fetch_is_redirect(t->status) && t->location && !request->method && !request->own &&
         !(t->status == 302 && strcmp(e->hop->host, "dev.azure.com") == 0))
         return REDIRECT;
-    if (t->status == 416 && e->ranged)
+    if (t->status == 416 && e->ranged) /* range not satisfiable, e.g. as the file is empty */
         return WITHOUT_RANGE;
     if (t->status < 200 || t->status > 299)
         return BAD_STATUS;
@@ -208,7 +212,7 @@ static enum verdict get_verdict(struct exchange *e)
     return COMPLETE;
 }
 
-/* Called when a head is complete; says what to do with the body. */
+/* Called when the head of a response is complete: keeps the verdict on it for carry_out, and returns what to do with the body. */
 static enum body_action decide(struct transfer *t)
 {
     struct exchange *e = t->arg;
@@ -226,6 +230,8 @@ static enum body_action decide(struct transfer *t)
     }
 }
 
+/* 429 and 503 may have Retry-After. A 302 that gets here was not followed, as it leads to a login page (get_verdict). SL_NOT_FOUND has no
+ * text: its usual cause is the missing file. */
 enum sl_code exchange_status(const struct exchange *e, struct sl_error *error)
 {
     const struct fetch_request *request = e->download->request;
@@ -260,7 +266,7 @@ enum sl_code exchange_start(struct exchange *e, const char *referer, const char 
     t->field_arg = d->request->arg;
     t->body = secret_open(d->request->body);
     sl_buf_clear(&d->explanation);
-    t->discarded = d->request->refused ? &d->explanation : NULL;
+    t->discarded = d->request->refused ? &d->explanation : NULL; /* `refused` is given the body of an error */
     t->accept_invalid_certs = d->request->accept_invalid_certs;
     t->fd = d->fd;
     t->arg = e;
@@ -275,7 +281,7 @@ enum sl_code exchange_start(struct exchange *e, const char *referer, const char 
     return transfer_start(t) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-/* Metrics of the time to the first byte of the response, and from there to its end. */
+/* Observes, for a metric, the time to the first byte of the response ("connect") and from there to its end ("body"). */
 static void count_phases(const struct exchange *e)
 {
     curl_off_t first = 0, all = 0;
@@ -298,14 +304,14 @@ void exchange_end(struct exchange *e)
 }
 
 /* ---- one attempt ---- */
-struct hops {
-    struct hop now;
+struct hops {       /* the chain of redirects of an attempt */
+    struct hop now; /* the URL to request next */
     const char *referer;
-    unsigned redirects;
-    bool ranged;
+    unsigned redirects; /* followed so far */
+    bool ranged;        /* request only the first part */
 };
 
-/* Waits for the end of the body; after a partial response, gets the other parts of the file. */
+/* Waits until the body is received and stored; if it is only the first part of the file, gets the other parts too. */
 static enum sl_code end_of_body(struct exchange *e, struct sl_error *error)
 {
     if (e->verdict == PARTIAL)
@@ -316,7 +322,7 @@ static enum sl_code end_of_body(struct exchange *e, struct sl_error *error)
     return code == SL_OK ? transfer_failure(&e->transfer, error) : code;
 }
 
-/* Makes the target of a redirect the next hop. */
+/* Makes the target of a redirect the next URL to request, if it may be followed. */
 static enum sl_code follow(struct exchange *e, struct hops *hops, struct sl_error *error)
 {
     struct hop next;
@@ -333,7 +339,8 @@ static enum sl_code follow(struct exchange *e, struct hops *hops, struct sl_erro
     return code;
 }
 
-/* Reads the short rest of a response, so that the connection can be reused. */
+/* Receives the rest of a response that is not needed, for a second at most, so that the connection can be reused. Only being cancelled is a
+ * failure. */
 static enum sl_code discard(struct exchange *e, struct sl_error *error)
 {
     struct time_limit limit = earlier_time_limit(time_limit(DISCARD_NS), e->download->limit);
@@ -341,7 +348,8 @@ static enum sl_code discard(struct exchange *e, struct sl_error *error)
                                                                         : SL_OK;
 }
 
-/* Acts on the verdict on a response; sets `*again` if another request must follow. */
+/* Goes on as the verdict on a response says. `*again`, false before, is set if another request must follow: for the target of a redirect,
+ * or for the file without a range. */
 static enum sl_code carry_out(struct exchange *e, struct hops *hops, bool *again, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -362,7 +370,8 @@ static enum sl_code carry_out(struct exchange *e, struct hops *hops, bool *again
     return code;
 }
 
-/* Sends the request of the current hop and acts on the response. `*again`: another request must follow. */
+/* Sends the request for the current URL of the chain of redirects, and goes on as the response requires. `*again`: another request must
+ * follow. `head`: time limit for the head of the response. */
 static enum sl_code one_exchange(struct fetch_download *d, struct hops *hops, struct time_limit head, bool *again,
                                  struct sl_error *error)
 {
@@ -389,14 +398,14 @@ static enum sl_code one_exchange(struct fetch_download *d, struct hops *hops, st
     return code;
 }
 
-/* Empties the file, on the pool, as freeing the data of a failed attempt takes time. */
+/* On the pool: empties the file. Freeing the data of a failed attempt on disk takes time. */
 static enum sl_code empty_file(void *arg, struct sl_error *error)
 {
     return ftruncate(*(const int *)arg, 0) == 0 ? SL_OK
                                                 : sl_fail_errno(error, errno, "cannot truncate the downloaded file");
 }
 
-/* Empties the file and starts it at 0, for a new attempt. An empty one need not go to the pool. */
+/* Empties the file for a new attempt, and sets its position to 0. If it is empty already, without the pool. */
 static enum sl_code begin_file(int fd, struct sl_error *error)
 {
     struct stat file;
@@ -407,8 +416,8 @@ static enum sl_code begin_file(int fd, struct sl_error *error)
     return pool_call(POOL_IO, empty_file, &fd, error);
 }
 
-/* One attempt: requests and redirects until the file is there, or an error. All heads together have one time limit. A signed URL is made
- * anew, as a signature is valid only for a short time. */
+/* One attempt of a download: sends requests, following redirects, until the file is complete or one fails. The heads of all responses
+ * together have one time limit. If the URL is signed, makes a new one, as a signature is valid only for a short time. */
 static enum sl_code attempt(struct fetch_download *d, struct sl_error *error)
 {
     const struct fetch_request *request = d->request;
@@ -436,27 +445,27 @@ static enum sl_code attempt(struct fetch_download *d, struct sl_error *error)
     return code;
 }
 
-/* True if another attempt would have the same result. */
-static bool final(enum sl_code code)
+/* True if another attempt would have the same result, or must not be made (SL_CANCELLED). */
+static bool is_final(enum sl_code code)
 {
     return code == SL_OK || code == SL_NOT_FOUND || code == SL_PERMISSION_DENIED || code == SL_CANCELLED;
 }
 
 /* Returns a random number less than `below`; 0 if the system has no random bytes yet. */
-static uint32_t chance(uint32_t below)
+static uint32_t random_below(uint32_t below)
 {
     uint32_t number;
     return getrandom(&number, sizeof number, GRND_NONBLOCK) == sizeof number ? number % below : 0;
 }
 
-/* Pause after attempt `i`. For requests with a number of attempts of their own it is random, up to 1, 2, 4 and then 8 s, so that
- * clients whose requests failed together do not retry together. */
+/* Returns the pause after attempt `i` (from 1). If the request sets its number of attempts, the pause is random: up to 1, 2, 4 and then 8
+ * s, so that clients whose requests failed together do not retry together. */
 static uint64_t retry_pause_ms(const struct fetch_download *d, unsigned i)
 {
-    return d->request->attempts ? chance((1000u << (i < 4 ? i - 1 : 3)) + 1) : RETRY_PAUSE_MS;
+    return d->request->attempts ? random_below((1000u << (i < 4 ? i - 1 : 3)) + 1) : RETRY_PAUSE_MS;
 }
 
-/* Limits the time for which a temporary failure is cached. */
+/* Says in the error that it may be cached for `ms` milliseconds only, if it is a temporary failure. Returns `code`. */
 static enum sl_code limit_ttl(uint64_t ms, enum sl_code code, struct sl_error *error)
 {
     if (code == SL_DOWNLOAD_ERROR)
@@ -464,8 +473,9 @@ static enum sl_code limit_ttl(uint64_t ms, enum sl_code code, struct sl_error *e
     return code;
 }
 
-/* Tries until the result is final, the attempts are used up, the deadline would pass during the pause, or the host asks for a longer pause
- * than MAX_PAUSE_MS. Errors after which the host wants a pause are cached for no longer than that (limit_ttl). */
+/* Repeats attempts until the result is final, their number is used up, the deadline would pass during the next pause, or the host asks
+ * (Retry-After) for a pause longer than MAX_PAUSE_MS. The error is then cached for no longer than the pause that the host wants
+ * (limit_ttl). */
 static enum sl_code attempts(struct fetch_download *d, struct sl_str host, struct sl_error *error)
 {
     unsigned most = d->request->attempts ? d->request->attempts : ATTEMPTS;
@@ -473,7 +483,7 @@ static enum sl_code attempts(struct fetch_download *d, struct sl_str host, struc
         enum sl_code code = attempt(d, error);
         if (d->retry_after_s > 0)
             deny_pause(host, d->retry_after_s);
-        if (final(code))
+        if (is_final(code))
             return code;
         uint64_t now = loop_now_ms(), pause = retry_pause_ms(d, i), asked = deny_pause_ms(host);
         if (asked > pause)
@@ -481,14 +491,15 @@ static enum sl_code attempts(struct fetch_download *d, struct sl_str host, struc
         if (i == most || asked > MAX_PAUSE_MS)
             return asked ? limit_ttl(asked, code, error) : d->too_many ? limit_ttl(TOO_MANY_MS, code, error) : code;
         if (now >= d->limit.until_ms || pause >= d->limit.until_ms - now)
-            return code; /* the deadline would pass during the pause */
+            return code;
         log_debug("fetch", "download attempt failed", LOG_URL("url", d->first.url), LOG_ERR(error));
         if (!fiber_sleep(pause))
             return sl_fail(error, SL_CANCELLED, "cancelled");
     }
 }
 
-/* Fails if the host is on the deny list. `is_probe`: it was, and this download finds out whether it works again. */
+/* Fails if the host is blocked by the deny list. d->is_probe is set if it is blocked and this download may test whether it works again;
+ * then later calls for this download let it through. */
 static enum sl_code check_host(struct fetch_download *d, struct sl_str host, struct sl_error *error)
 {
     enum sl_code code = d->request->deny_list && !d->is_probe ? deny_check(host, &d->is_probe, error) : SL_OK;
@@ -496,8 +507,8 @@ static enum sl_code check_host(struct fetch_download *d, struct sl_str host, str
     return code;
 }
 
-/* Takes a slot for the host, after waiting for the end of short pauses that it asked for (Retry-After). SL_DOWNLOAD_ERROR if the pause is
- * too long, or comes again and again. */
+/* Takes a slot, which limits concurrent downloads, when the host is not in a pause that it asked for (Retry-After): waits for its end, and
+ * again if there is another one when the slot is free. SL_DOWNLOAD_ERROR if a pause is too long, or after MAX_PAUSES of them. */
 static enum sl_code take_slot(struct sl_str host, struct fetch_slot *slot, struct sl_error *error)
 {
     for (unsigned i = 0;; i++) {
@@ -508,7 +519,7 @@ static enum sl_code take_slot(struct sl_str host, struct fetch_slot *slot, struc
                                      SL_STR_FMT " asked to wait %llus before the next request (Retry-After)",
                                      SL_STR_ARG(host), (unsigned long long)(ms + 999) / 1000),
                              error);
-        if (ms && !fiber_sleep(ms + chance(PAUSE_SPREAD_MS)))
+        if (ms && !fiber_sleep(ms + random_below(PAUSE_SPREAD_MS)))
             return sl_fail(error, SL_CANCELLED, "cancelled");
         enum sl_code code = slot_take(host, slot, error);
         if (code != SL_OK || !deny_pause_ms(host))
@@ -517,8 +528,8 @@ static enum sl_code take_slot(struct sl_str host, struct fetch_slot *slot, struc
     }
 }
 
-/* Downloads with one of the host's slots, and records on the deny list whether the host works; decompresses after the slot is free again. A
- * host that asked for time is not counted as failing. */
+/* Downloads with one of the host's slots, and tells the deny list whether the host has failed; not if it has asked for time (429,
+ * Retry-After). Decodes and unpacks the file after the slot is given back. */
 static enum sl_code with_slot(struct fetch_download *d, struct sl_str host, struct sl_error *error)
 {
     struct fetch_slot slot;
@@ -528,6 +539,7 @@ static enum sl_code with_slot(struct fetch_download *d, struct sl_str host, stru
     uint64_t start = clock_mono_ns();
     d->limit =
         time_limit(d->request->timeout_ns ? d->request->timeout_ns : fetch_state.options.max_download_timeout_ns);
+    /* again: the host may have been blocked while this download waited for the slot */
     code = check_host(d, host, error);
     if (code == SL_OK) {
         code = attempts(d, host, error);
@@ -535,7 +547,7 @@ static enum sl_code with_slot(struct fetch_download *d, struct sl_str host, stru
         if (d->request->deny_list && !asks_for_time && (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT))
             deny_register(host, error);
         /* any answer, also a refusal, shows that the host works */
-        if (d->is_probe && (final(code) || code == SL_MALFORMED) && code != SL_CANCELLED)
+        if (d->is_probe && (is_final(code) || code == SL_MALFORMED) && code != SL_CANCELLED)
             deny_answered(host);
     }
     slot_give(&slot);
@@ -543,7 +555,7 @@ static enum sl_code with_slot(struct fetch_download *d, struct sl_str host, stru
     return code == SL_OK ? download_finish(d, error) : code;
 }
 
-/* Returns the value of the metric's label for a result. */
+/* Returns the value of the label `result` in the metric of downloads. */
 static const char *result_name(const struct fetch_download *d, enum sl_code code, const struct sl_error *error)
 {
     if (d->blocked)
@@ -559,8 +571,8 @@ void fetch_on_failure(fetch_failure_listener *listener, void *arg)
     fetch_state.failure_arg = arg;
 }
 
-/* Tells the listener which server failed and why, in words for a warning: the reason of the operating system if there is one, and its first
- * letter in lower case, unless it is an abbreviation. */
+/* Tells the listener which server failed and why, in words for a warning: those of the operating system for a failed connect, else the
+ * error's, with the first letter in lower case unless the second is not (an abbreviation). */
 static void report_failure(const struct fetch_download *d, const struct sl_error *error)
 {
     const struct hop *hop = &d->first;
@@ -573,7 +585,7 @@ static void report_failure(const struct fetch_download *d, const struct sl_error
     if (d->os_error)
         what = strerror((int)d->os_error);
     snprintf(why, sizeof why, "%s%s", error->code == SL_TIMEOUT ? "timed out after " : "", what);
-    if (islower((unsigned char)why[1])) /* keeps "SSL ..." */
+    if (islower((unsigned char)why[1])) /* not for "SSL ..." */
         why[0] = (char)tolower((unsigned char)why[0]);
     fetch_state.failure_listener(fetch_state.failure_arg, server, why);
 }

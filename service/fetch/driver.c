@@ -15,7 +15,7 @@ struct fetch_connection_pool {
     int running;
 };
 
-struct watched { /* a socket of curl */
+struct watched { /* a socket of curl that the loop watches */
     uv_poll_t poll;
     struct fetch_connection_pool *pool;
     curl_socket_t socket;
@@ -24,7 +24,7 @@ struct watched { /* a socket of curl */
 struct fetch_state fetch_state;
 static struct fetch_connection_pool pools[DRIVER_POOLS];
 
-/* Reports downloads that curl has finished. */
+/* Tells the transfers that curl has finished about their end. */
 static void collect(struct fetch_connection_pool *pool)
 {
     int left;
@@ -46,7 +46,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
     transfer_resume();
 }
 
-/* On the loop: a time set by curl has come. */
+/* On the loop: the time that curl has set by on_timeout has come. */
 static void on_timer(uv_timer_t *timer)
 {
     struct fetch_connection_pool *pool = timer->data;
@@ -60,8 +60,8 @@ static void free_watched(uv_handle_t *handle)
     free(handle->data);
 }
 
-/* Called by curl when it begins to watch a socket, changes what it waits for, or lets it go. -1, which fails the transfer, when out of
- * memory. */
+/* Called by curl (CURLMOPT_SOCKETFUNCTION) to have a socket watched for the events `what`, or not any more. `of_socket` is what
+ * curl_multi_assign has set, NULL at first. Returns -1, which fails the transfer, when out of memory. */
 static int on_socket(CURL *easy, curl_socket_t socket, int what, void *arg, void *of_socket)
 {
     struct fetch_connection_pool *pool = arg;
@@ -92,7 +92,7 @@ static int on_socket(CURL *easy, curl_socket_t socket, int what, void *arg, void
     return 0;
 }
 
-/* Called by curl to set its timer; -1 = none. */
+/* Called by curl (CURLMOPT_TIMERFUNCTION) to set its timer to `ms` milliseconds from now; -1 = stop it. */
 static int on_timeout(CURLM *multi, long ms, void *arg)
 {
     struct fetch_connection_pool *pool = arg;
@@ -113,7 +113,7 @@ void driver_remove(enum driver_pool pool, CURL *easy)
     curl_multi_remove_handle(pools[pool].multi, easy);
 }
 
-/* Returns the port of a proxy. curl's default port for proxies differs from that of the scheme. */
+/* Returns the port of a proxy URL. Without one, curl uses 443 for https and 1080 for all other schemes. */
 static uint16_t proxy_port(CURLU *url)
 {
     char *port = NULL, *scheme = NULL;
@@ -125,7 +125,8 @@ static uint16_t proxy_port(CURLU *url)
     return (uint16_t)number;
 }
 
-/* Allows connections to the addresses of a proxy URL of the environment, as the operator has set it. */
+/* Records the addresses of the proxy whose URL is in an environment variable: downloads may connect to them even if they are reserved
+ * addresses, as the operator has set it. */
 static void add_proxy(const char *variable)
 {
     const char *url = getenv(variable);
@@ -152,8 +153,8 @@ static void add_proxy(const char *variable)
     curl_url_cleanup(parts);
 }
 
-/* In a CGI program HTTP_PROXY is set by a header field of the request (CVE-2016-5385), which is why curl never reads it. In
- * other programs it is set by the user. */
+/* Uses the proxy of HTTP_PROXY, unless http_proxy is set. curl never reads it, as in a CGI program the header field `Proxy` of a request
+ * sets it (CVE-2016-5385); so here it is ignored in CGI programs. */
 static void take_http_proxy(void)
 {
     const char *proxy = getenv("HTTP_PROXY");
@@ -167,7 +168,8 @@ static void take_http_proxy(void)
     add_proxy("HTTP_PROXY");
 }
 
-/* Creates the connection pools, and finds the proxies of the environment. Called once, so lack of memory ends the program. */
+/* Creates the connection pools and finds the proxies that environment variables name. Called once, at the start or by the first download;
+ * ends the process when out of memory. */
 static void driver_init(void)
 {
     curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -190,7 +192,7 @@ static void driver_init(void)
     take_http_proxy();
 }
 
-/* Frees the connection pools, after the last transfer, and libcurl itself if it was started. */
+/* Frees the connection pools, if there are any, and what curl_global_init has allocated. No transfer may be running. */
 void driver_close(void)
 {
     for (size_t i = 0; i < DRIVER_POOLS; i++) {
@@ -223,7 +225,7 @@ void fetch_init(const struct fetch_options *options)
 void fetch_configure(const struct fetch_options *options)
 {
     fetch_state.options = *options;
-    fetch_state.tmp_dir = options->tmp_dir;
+    fetch_state.tmp_dir = options->tmp_dir; /* these four have atomic copies, for pool threads */
     fetch_state.max_download_size = options->max_download_size;
     fetch_state.max_download_timeout_ns = options->max_download_timeout_ns;
     fetch_state.max_inflate_ratio = options->max_inflate_ratio;

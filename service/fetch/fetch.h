@@ -33,7 +33,7 @@ struct fetch_options { /* of the process; the data it points to must outlive fet
     /* True if another process has unblocked all hosts since `since_s` (seconds since the epoch); may suspend. NULL: no other
      * processes. */
     bool (*released)(int64_t since_s);
-    const char *tmp_dir; /* for decompression; NULL = the system's */
+    const char *tmp_dir; /* directory for files that are being decompressed; NULL = the system's for temporary files */
     uint64_t split_size; /* bytes of one range request; 0 = 128 MiB */
 };
 
@@ -42,9 +42,9 @@ void fetch_init(const struct fetch_options *options);
 /* Loads libcurl and resolves the hosts of the environment's proxies, which may block; otherwise the first download does it.
  * SL_INTERNAL if libcurl cannot be loaded; then every download fails with it. On the loop's thread. */
 enum sl_code fetch_start(struct sl_error *error);
-/* Called for each download that fails because of its server: connection refused, unknown host, too slow, 5xx; not for files
- * that do not exist or need credentials. `server` is "host:port", without the default port of its scheme; `why` begins in lower
- * case. Called on the loop's thread; NULL removes the listener. */
+/* Sets a function that is called, on the loop's thread, for each download that fails because of its server: connection refused, unknown
+ * host, too slow, 5xx; not for files that do not exist or need credentials. `server` is "host:port", without the default port of its
+ * scheme; `why` is a phrase that begins in lower case. NULL: no function. */
 typedef void fetch_failure_listener(void *arg, const char *server, const char *why);
 void fetch_on_failure(fetch_failure_listener *listener, void *arg);
 /* Sets new options, for downloads that begin later. */
@@ -57,18 +57,18 @@ struct fetch_request {
     const struct fetch_header *headers;
     size_t header_count; /* not sent after a redirect to another host; framing fields and ranges are never sent */
     bool trusted;        /* may connect to reserved addresses */
-    bool trusted_host;   /* likewise for the host of `url`, but not for hosts it redirects to */
+    bool trusted_host;   /* the host of `url` may have a reserved address, but not hosts that it redirects to */
     bool accept_invalid_certs;
-    bool deny_list;      /* failures of the host are counted, and it may be blocked */
+    bool deny_list;      /* failures of the host are counted, and block it for a while if there are many */
     const char *source;  /* metric label */
     uint64_t max_size;   /* 0 = max_download_size */
     uint64_t timeout_ns; /* 0 = max_download_timeout */
     bool keep_wrapper;   /* do not decompress the finished file */
     bool whole;          /* do not use range requests */
-    bool refuse_empty;   /* fail with SL_DOWNLOAD_ERROR if the response is empty, */
-    bool refuse_pages;   /* or a web page: servers and proxies send those if they want a login first */
+    bool refuse_empty;   /* an empty response is a failure (SL_DOWNLOAD_ERROR) */
+    bool refuse_pages;   /* so is a web page: servers and proxies send one if they want a login first */
     unsigned attempts;   /* 0 = three, with short pauses; else this many, with exponential, random pauses */
-    /* to the machine's own credential service: allows metadata addresses; uses no proxy, follows no redirects */
+    /* The request goes to the credential service of the machine: metadata addresses are allowed; no proxy, no redirects. */
     bool own;
     /* NULL = GET. Other methods send `body` and follow no redirect; HEAD sends none. */
     const char *method;
@@ -76,7 +76,7 @@ struct fetch_request {
     /* Returns the URL of each attempt, on the host of `url`, which logs show: for signed URLs that expire. Allocated in the
      * arena; NULL = out of memory. */
     const char *(*sign)(void *arg, struct sl_arena *arena);
-    /* Maps a response with an error status to an error, instead of the usual table; `body` has up to 64 KiB of it. */
+    /* Sets and returns the error for a response with an error status, instead of the usual one; `body` is its body, up to 64 KiB. */
     enum sl_code (*refused)(void *arg, int status, struct sl_str body, struct sl_error *error);
     /* True if a redirect to this URL may be followed; NULL = always. */
     bool (*may_follow)(void *arg, const char *url);
@@ -86,23 +86,23 @@ struct fetch_request {
     int64_t *modified_s; /* out, may be NULL: Last-Modified of the response; unchanged if it has none */
 };
 
-/* Downloads into `fd` (an empty file opened read-write; truncated between attempts). On success the file holds the decoded,
- * unwrapped contents. SL_DOWNLOAD_ERROR because the host is blocked (it failed too often, or sent Retry-After) has
- * `duration_ns`: how long to cache the error. */
+/* Downloads into `fd`, an empty file opened read-write, which is truncated between attempts. On success it has the contents without content
+ * coding and compression wrapper. If the host is blocked (it has failed too often, or has sent Retry-After), the code is SL_DOWNLOAD_ERROR
+ * and error->duration_ns says how long to cache the error. */
 enum sl_code fetch_get(const struct fetch_request *request, int fd, struct sl_error *error) SL_SUSPENDS;
 
-/* Progress of the running transfer that has received most; false if none runs. For progress displays. */
+/* For progress displays: tells what the running transfer that has received most bytes has received; false if none runs. */
 struct fetch_progress {
     uint64_t stored; /* bytes */
     char item[256];  /* host and file name */
 };
 bool fetch_progress(struct fetch_progress *progress);
 
-/* Like fetch_get, for small responses: appends the contents to `body`. `max_size` must be set. */
+/* Like fetch_get, for small responses: appends the contents to `body` instead of writing a file. `max_size` must be set. */
 enum sl_code fetch_text(const struct fetch_request *request, struct sl_buf *body, struct sl_error *error) SL_SUSPENDS;
 
-/* A request to a peer process of this service: one exchange, returned with any status. No slots, deny list or address checks
- * apply, and there are no retries, redirects or unpacking. */
+/* A request to a peer process of this service: one request, whose response is returned with any status. Without limits of concurrent
+ * downloads, deny list, address checks, retries, redirects and unpacking. */
 struct fetch_relay {
     const char *url;
     const char *socket; /* path of the peer's Unix socket; NULL = connect to the host of the URL */
@@ -116,26 +116,27 @@ struct fetch_relay {
     void (*field)(void *arg, struct sl_str name, struct sl_str value);
     void *arg;
 };
-/* Appends the response's body to `body`. */
+/* Sends the request, appends the response's body to `body` and sets `*status`. */
 enum sl_code fetch_relay(const struct fetch_relay *relay, int *status, struct sl_buf *body,
                          struct sl_error *error) SL_SUSPENDS;
 
-/* Replaces a compressed file by its contents, if it has one of the known wrappers. `max_size` 0 = max_download_size.
- * SL_MALFORMED with the decoder's text; SL_TIMEOUT after max_download_timeout; SL_CANCELLED, SL_BUSY, SL_INTERNAL. On failure the
- * file stays as it was. */
+/* Replaces a file by its decompressed contents, if it is compressed (gzip, zlib, zstd, xz, zip, CAB). `max_size` is for the contents; 0 =
+ * max_download_size. SL_MALFORMED with the decoder's text; SL_TIMEOUT after max_download_timeout; SL_CANCELLED, SL_BUSY, SL_INTERNAL. On
+ * failure the file stays as it was. */
 enum sl_code fetch_unpack(int fd, uint64_t max_size, struct sl_error *error) SL_SUSPENDS;
-/* Does what fetch_unpack does without a fiber, in the calling thread: for commands. Blocks. */
+/* Does the same as fetch_unpack in the calling thread, without a fiber: for commands. Blocks. */
 enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error);
 
-/* Do what fetch_unpack and fetch_unwrap do, for inputs that may be ELF core files: these may grow more than
- * max_inflate_ratio times, as most of them is zeros. A core above max_size is SL_UNSUPPORTED. */
+/* The same as fetch_unpack and fetch_unwrap for files that may be compressed ELF core files: these may grow more than max_inflate_ratio
+ * times, as most of a core is zeros. Contents above max_size are SL_UNSUPPORTED. */
 enum sl_code fetch_unpack_core(int fd, uint64_t max_size, struct sl_error *error) SL_SUSPENDS;
 enum sl_code fetch_unwrap_core(int fd, uint64_t max_size, struct sl_error *error);
 
-/* Replaces a tar archive by its member of this name. SL_NOT_FOUND: there is none. Otherwise like fetch_unpack. */
+/* Replaces a tar archive by its member of this name. SL_NOT_FOUND: it has none. Limits and other codes are those of fetch_unpack. */
 enum sl_code fetch_take_member(int fd, struct sl_str member, uint64_t max_size, struct sl_error *error) SL_SUSPENDS;
 
-/* True if the first bytes of a file are those of a wrapper that fetch_unpack opens. fetch_is_wrapped_file blocks. */
+/* True if a file begins like one of the compressed formats that fetch_unpack unpacks; `bytes` is its beginning. fetch_is_wrapped_file reads
+ * the file, so it blocks. */
 bool fetch_is_wrapped(struct sl_bytes bytes);
 bool fetch_is_wrapped_file(int fd);
 
@@ -145,7 +146,7 @@ const char *fetch_public_url(struct sl_arena *arena, const char *url);
 /* True if `url` is an absolute URL (RFC 3986, 4.3), of any scheme. */
 bool fetch_url_valid(const char *url);
 
-/* Splits an absolute http(s) URL; texts in the arena. False if it is not one, or out of memory. */
+/* The parts of an absolute http(s) URL; texts are in the arena. False if `url` is not one, or when out of memory. */
 struct fetch_url {
     bool is_secure;     /* https */
     struct sl_str host; /* in lower case, with the port unless it is the default one */
@@ -161,24 +162,25 @@ void fetch_encode(struct sl_buf *out, struct sl_str text, bool keep_slashes);
 /* True if a response of this status is a redirect. */
 bool fetch_is_redirect(long status);
 
-/* Updates the gauges that change with time. */
+/* Sets the gauge of blocked hosts, before metrics are written. */
 void fetch_collect_metrics(void);
 void fetch_log_state(void); /* logs each running transfer, for operators */
 
-/* True if downloads from the host are refused because all its addresses are reserved and the options do not allow it. False if
- * the name cannot be resolved, or if a proxy of the environment connects. */
+/* True if downloads from the host would be refused because all its addresses are reserved and the options do not allow that. False if the
+ * name cannot be resolved, or if the environment names a proxy, which then resolves it. */
 bool fetch_is_host_refused(const char *host) SL_SUSPENDS;
 
-/* Returns how long the host is still blocked, because its downloads kept failing or it sent Retry-After; 0 = it is not. */
+/* Returns for how many milliseconds the host is not asked yet, because its downloads kept failing or it sent Retry-After; 0 = it is
+ * asked. */
 uint64_t fetch_blocked_ms(const char *host);
 
-/* Unblocks all hosts. */
+/* Unblocks all hosts and ends their pauses (Retry-After). */
 void fetch_release_hosts(void);
 
 uint64_t fetch_max_size(void); /* max_download_size */
-/* Fails with SL_MALFORMED: a file exceeds its size limit. Used for all kinds of sources. */
+/* Sets and returns the error for a file that exceeds its size limit: SL_MALFORMED, with the same text for all kinds of sources. */
 enum sl_code fetch_too_large(struct sl_error *error);
 
-/* True if an address (sockaddr) is reserved: not a public unicast destination (RFC 6890). */
+/* True if a socket address is reserved: not a public unicast address (RFC 6890). */
 struct sockaddr;
 bool fetch_address_reserved(const struct sockaddr *address);

@@ -1,4 +1,4 @@
-/* What is done with a file after its download: it is decoded, unpacked if it is compressed, and checked. */
+/* Finishes a file after its download: removes the content coding, unpacks it if it is compressed, and checks it. */
 #include <unistd.h>
 
 #include "core/loop.h"
@@ -8,7 +8,7 @@
 struct download_finish {
     int fd;
     bool keep_wrapper, refuse_empty, refuse_pages, is_html;
-    enum unpack_format wrapper; /* out of look_at_file */
+    enum unpack_format wrapper; /* set by look_at_file */
 };
 
 /* True if the text contains the word, in upper or lower case. */
@@ -20,10 +20,11 @@ static bool has_word(struct sl_str text, struct sl_str word)
     return false;
 }
 
-/* True for an HTML document of any Content-Type, and for markup sent as HTML. Other XML is allowed. */
+/* True if a file that begins with `head` is a web page: an HTML document of any Content-Type, or any markup that the server calls HTML
+ * (`is_html`) except XML. */
 static bool is_page(struct sl_str head, bool is_html)
 {
-    static const struct sl_str mark = SL_STR("\xEF\xBB\xBF");
+    static const struct sl_str mark = SL_STR("\xEF\xBB\xBF"); /* UTF-8 byte order mark */
     if (sl_str_starts(head, mark))
         head = (struct sl_str){head.data + mark.size, head.size - mark.size};
     head = sl_str_trimmed(head);
@@ -33,7 +34,7 @@ static bool is_page(struct sl_str head, bool is_html)
            (is_html && !sl_str_starts(head, SL_STR("<?xml")));
 }
 
-/* Fails if the server sent something else than the file. */
+/* Fails if the file is empty or a web page, where the request refuses these. */
 static enum sl_code check_contents(const struct download_finish *f, struct sl_error *error)
 {
     char head[1024];
@@ -46,7 +47,7 @@ static enum sl_code check_contents(const struct download_finish *f, struct sl_er
     return SL_OK;
 }
 
-/* Pool work: finds the wrapper of the file; one without a wrapper is checked at once. */
+/* On the pool: finds out whether the file is compressed (`wrapper`). If not, checks it; else that is done after it is unpacked. */
 static enum sl_code look_at_file(void *arg, struct sl_error *error)
 {
     struct download_finish *f = arg;
@@ -59,7 +60,7 @@ static enum sl_code check_unpacked(void *arg, struct sl_error *error)
     return check_contents(arg, error);
 }
 
-/* Unpacks the file if it is compressed, and checks that it is no web page. */
+/* Unpacks the file if it is compressed, and fails if it is empty or a web page, where the request refuses these. */
 static enum sl_code unpack_and_check(struct download_finish *f, const struct decode_limits *limits,
                                      struct sl_error *error) SL_SUSPENDS
 {

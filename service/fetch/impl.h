@@ -25,9 +25,9 @@ struct fetch_state {
     struct proxy {
         struct network address;
         uint16_t port;
-    } proxies[8]; /* of the environment */
+    } proxies[8]; /* those that environment variables name */
     size_t proxy_count;
-    const char *http_proxy; /* HTTP_PROXY, which curl ignores; NULL = do not set a proxy */
+    const char *http_proxy; /* value of HTTP_PROXY, which curl ignores, for us to set; NULL = none */
 };
 extern struct fetch_state fetch_state;
 
@@ -38,35 +38,37 @@ bool driver_add(enum driver_pool pool, CURL *easy);
 void driver_remove(enum driver_pool pool, CURL *easy);
 void transfer_finished(CURL *easy, CURLcode result); /* transfer.c; called by the driver */
 void transfer_fail_for_memory(CURL *easy); /* transfer.c; called by the driver: no memory to watch its socket */
-/* transfer.c; called by the driver: one of its sockets is not watched any more. Notes the transfer for transfer_resume. */
+/* transfer.c; called by the driver when a socket of the transfer is not watched any more: lists the transfer for transfer_resume. */
 void transfer_socket_gone(CURL *easy);
-void transfer_resume(void); /* transfer.c; called by the driver: continues the transfers whose sockets have gone */
+/* transfer.c; called by the driver: continues the transfers that transfer_socket_gone has listed */
+void transfer_resume(void);
 
-/* ---- spool.c ---- */
+/* ---- spool.c: collects received bytes in memory and writes them to the file on the pool ---- */
 enum { SPOOL_SIZE = 256 * 1024 };
 struct fetch_spool {
     struct sl_buf filling, full; /* `full` is to be written */
     uint64_t offset;             /* in the file, of the first byte that is not written yet */
 };
-/* True if spool_add may be called; else write first. */
+/* True if spool_add may be called with `size` bytes; else call spool_write first. */
 bool spool_has_room(const struct fetch_spool *spool, size_t size);
-/* False when out of memory. `expected` is the number of bytes to come, including these. */
+/* Adds received bytes. `expected` is how many bytes are still to come, with these: memory is allocated for no more. False when out of
+ * memory. */
 bool spool_add(struct fetch_spool *spool, struct sl_bytes bytes, uint64_t expected);
-/* Writes `full`, or else `filling`: SL_OK, SL_BUSY or SL_INTERNAL. */
+/* Writes the buffer `full` to the file or, if that is empty, `filling`: SL_OK, SL_BUSY or SL_INTERNAL. */
 enum sl_code spool_write(struct fetch_spool *spool, int fd, struct sl_error *error) SL_SUSPENDS;
 void spool_free(struct fetch_spool *spool);
 
 /* ---- transfer.c ---- */
-enum body_action { BODY_STORE, BODY_DISCARD, BODY_STOP };
+enum body_action { BODY_STORE, BODY_DISCARD, BODY_STOP }; /* BODY_STOP: abort the transfer */
 
 struct time_limit {
     uint64_t until_ms; /* in time of loop_now_ms */
-    uint64_t ns;       /* the limit, for the error */
+    uint64_t ns;       /* the length of the limit, for the error */
 };
 struct time_limit time_limit(uint64_t ns); /* begins now */
 struct time_limit earlier_time_limit(struct time_limit a, struct time_limit b);
-enum sl_code fail_for_time_limit(struct sl_error *error,
-                                 uint64_t ns); /* fails with SL_TIMEOUT for this limit; any thread */
+/* Sets and returns the error SL_TIMEOUT for a limit of `ns`. Any thread. */
+enum sl_code fail_for_time_limit(struct sl_error *error, uint64_t ns);
 
 struct transfer {
     /* in */
@@ -90,13 +92,13 @@ struct transfer {
     struct fiber_wait_list *events; /* woken on each event; shared by the transfers of one download */
     /* out */
     bool done, head_complete, opened, restricted, too_long;
-    bool scarce; /* no memory or descriptors: the failure is local */
+    bool scarce; /* memory or descriptors were out: it is not the server that has failed */
     CURLcode result;
     long os_error; /* errno of a failed connect; 0 = another failure */
     long status;
     uint64_t stored, last_progress_ms;
     char content_range[128], etag[256];
-    bool has_content_range, length_overflows; /* `length_overflows`: a length that no file has */
+    bool has_content_range, length_overflows; /* the Content-Length is a number that no file's size can be */
     bool is_html;                             /* by its Content-Type */
     unsigned coding_count;
     char coding[32];
@@ -107,7 +109,7 @@ struct transfer {
     struct transfer *next_running, **running_link;
     struct transfer *next_gone, **gone_link; /* list of transfer_resume; gone_link NULL: not in it */
     enum body_action action;
-    bool paused;      /* until the disk has caught up */
+    bool paused;      /* curl receives no more until the spool is written */
     bool has_changed; /* an event since the last transfer_wait */
     uint64_t discarded_bytes;
     char curl_error[CURL_ERROR_SIZE];
@@ -116,21 +118,21 @@ struct transfer {
 /* Counts and logs that the transfer was refused because of its address. */
 void transfer_note_restricted(const struct transfer *t);
 bool transfer_start(struct transfer *t);
-/* Waits for the next event of any of the transfers, and writes received bytes to disk. Limits: `limit`, each transfer's limit
- * for the head, and the stall timeout without a byte of body. SL_OK, SL_TIMEOUT, SL_CANCELLED, or the error of writing. */
+/* Waits for the next event of any of the transfers, and writes received bytes to disk. SL_TIMEOUT at `limit`, at a transfer's limit for the
+ * head of its response, or if no byte of a body came for the stall timeout; SL_CANCELLED; or the error of writing. */
 enum sl_code transfer_wait(struct transfer *const *transfers, size_t count, struct time_limit limit,
                            struct sl_error *error) SL_SUSPENDS;
-/* Wait, as transfer_wait does, until the head is complete, and until the exchange has ended and is stored; then
- * t->result tells how it ended. */
+/* Repeat transfer_wait until the head of the response is complete, or until the transfer has ended and its body is stored; then t->result
+ * tells how it ended. */
 enum sl_code transfer_wait_head(struct transfer *t, struct time_limit limit, struct sl_error *error) SL_SUSPENDS;
 enum sl_code transfer_wait_end(struct transfer *t, struct time_limit limit, struct sl_error *error) SL_SUSPENDS;
 /* Writes the rest of a body that was received completely. */
 enum sl_code transfer_store_rest(struct transfer *t, struct sl_error *error) SL_SUSPENDS;
 void transfer_end(struct transfer *t); /* may be called in any state */
-/* Converts the transfer's failure to a download error; SL_OK if it succeeded. */
+/* Sets and returns the download error for the way the transfer has failed; SL_OK if it has succeeded. */
 enum sl_code transfer_failure(const struct transfer *t, struct sl_error *error);
 
-/* ---- url.c: one hop of a download ---- */
+/* ---- url.c: hops of a download: the URL of the request, then of each redirect ---- */
 struct hop {         /* texts in the arena */
     const char *url; /* without user info and fragment */
     const char *path;
@@ -138,11 +140,11 @@ struct hop {         /* texts in the arena */
     bool is_other_host; /* reached by a redirect to another host: credentials are never sent again */
 };
 enum sl_code hop_parse(struct sl_arena *arena, const char *url, struct hop *hop, struct sl_error *error);
-/* Resolves `location` of a response to `from`; user info in it is dropped. */
+/* Makes the hop `to` of the header `Location` in a response to a request for `from`; user info in it is dropped. */
 enum sl_code hop_follow(struct sl_arena *arena, const struct hop *from, const char *location, struct hop *to,
                         struct sl_error *error);
-bool hop_same_host(const struct hop *a, const struct hop *b); /* and the same scheme and port */
-/* Returns the Referer that a request to `to` sends; NULL = none. */
+bool hop_same_host(const struct hop *a, const struct hop *b); /* true if also scheme and port are the same */
+/* Returns the header `Referer` for a request to `to`, to which `from` has redirected; NULL = none. */
 const char *hop_referer(struct sl_arena *arena, const struct hop *from, const struct hop *to);
 
 /* ---- ranges.c ---- */
@@ -151,7 +153,7 @@ struct byte_range {
 };
 bool byte_range_parse(const char *content_range, struct byte_range *range);
 enum { MAX_PARTS = 4 };
-/* Splits the rest of a file after `first` into at most MAX_PARTS parts. */
+/* Splits the rest of a file after the range `first` into at most MAX_PARTS parts; returns their number. */
 size_t byte_range_split(const struct byte_range *first, uint64_t split_size, struct byte_range parts[MAX_PARTS]);
 
 /* ---- download.c: shared with parts.c ---- */
@@ -163,8 +165,8 @@ struct fetch_download {
     struct time_limit limit; /* of the whole download */
     struct fiber_wait_list events;
     struct hop first;
-    bool blocked;              /* its host is on the deny list */
-    bool is_probe;             /* blocked, but this download tests whether it answers */
+    bool blocked;              /* refused, as the deny list blocks its host */
+    bool is_probe;             /* its host is blocked, but this download tests whether it answers */
     struct sl_buf explanation; /* body of a response with an error status, if the request uses it */
     /* of the latest attempt */
     enum unpack_format coding;
@@ -174,7 +176,8 @@ struct fetch_download {
     bool is_html;          /* by the Content-Type of the response */
 };
 
-/* How to proceed after the head of a response. */
+/* How to go on after the head of a response: its body is the whole file; the first part of it; the file is empty; request it again without
+ * a range; follow the redirect; fail for the status; fail with exchange.error. */
 enum verdict { COMPLETE, PARTIAL, EMPTY, WITHOUT_RANGE, REDIRECT, BAD_STATUS, REFUSED };
 
 struct exchange {
@@ -183,47 +186,49 @@ struct exchange {
     const struct hop *hop;
     bool ranged;
     enum verdict verdict;
-    struct byte_range range; /* PARTIAL: the range received; for a part first the range requested */
-    struct sl_error error;   /* REFUSED */
+    struct byte_range range; /* the range received (PARTIAL); of an exchange for a further part, the range requested */
+    struct sl_error error;   /* for REFUSED */
 };
-/* Starts the request of e->hop; the caller has set e->download and, of e->transfer, the limits and `decide`. `referer`, `range` and
- * `if_range` are values of header fields; NULL = none. SL_BUSY; SL_DOWNLOAD_ERROR if the host's address is refused. Call exchange_end
- * in any case. */
+/* Starts the request for e->hop; the caller has set e->download and, of e->transfer, the limits and `decide`. `referer`, `range` and
+ * `if_range` are values of header fields; NULL = none. SL_BUSY when out of memory; SL_DOWNLOAD_ERROR if the host is an address that is
+ * refused. Call exchange_end in any case. */
 enum sl_code exchange_start(struct exchange *e, const char *referer, const char *range, const char *if_range,
                             struct sl_error *error);
-/* Ends the exchange, also a running one, and counts what was received. */
+/* Ends the exchange, also one that is still running, and counts in metrics what was received. */
 void exchange_end(struct exchange *e);
-/* Returns the error for a response's status: from the table for HTTP sources, or by the request's `refused`. */
+/* Sets and returns the error for the error status of a response: that of the request's `refused` if it has one, else the one for HTTP
+ * sources. */
 enum sl_code exchange_status(const struct exchange *e, struct sl_error *error);
+/* Sets `*coding` to the response's content coding; false, with an error, if it is unknown or there are several. */
 bool exchange_coding(const struct exchange *e, enum unpack_format *coding, struct sl_error *error);
 
 /* ---- finish.c ---- */
-/* Decodes the file, unpacks and checks it, unless there is nothing to do. */
+/* Removes the content coding of the downloaded file, unpacks it if it is compressed and checks it, as far as the request wants that. */
 enum sl_code download_finish(struct fetch_download *d, struct sl_error *error) SL_SUSPENDS;
 
 /* ---- parts.c ---- */
-/* Gets the body of `first`, the beginning of a file, and the rest of the file. */
+/* Receives the rest of the file, in several exchanges at once, while the exchange `first` receives its beginning. */
 enum sl_code parts_get(struct exchange *first, struct sl_error *error) SL_SUSPENDS;
 
 /* ---- address.c ---- */
-/* True if a connection to the address, or a URL that contains it, is refused. */
+/* True if a connection to the address, or a URL with this host, is refused for downloads of this pool. */
 bool address_refused(const struct sockaddr *address, enum driver_pool pool);
 bool address_host_refused(const char *host, enum driver_pool pool);
-bool address_reserved(const uint8_t bytes[16]);
-bool address_metadata(const uint8_t bytes[16]);
+bool address_reserved(const uint8_t bytes[16]); /* no public host uses it (RFC 6890) */
+bool address_metadata(const uint8_t bytes[16]); /* of a metadata or credential service of a cloud */
 
 /* ---- deny.c ---- */
 /* Refuses a download, with SL_DOWNLOAD_ERROR, while its host is blocked. `*is_probe` is set if it is blocked but this
  * download may test whether it answers. */
 enum sl_code deny_check(struct sl_str host, bool *is_probe, struct sl_error *error) SL_SUSPENDS;
-void deny_answered(struct sl_str host);               /* unblocks it */
-void deny_pause(struct sl_str host, int64_t seconds); /* it sent Retry-After; at most as long as hosts are blocked */
-uint64_t deny_pause_ms(struct sl_str host);           /* rest of that pause; 0: none */
-void deny_register(struct sl_str host, const struct sl_error *why);
-size_t deny_blocked(void); /* number of hosts that are blocked now */
+void deny_answered(struct sl_str host);                             /* unblocks a host that has answered a probe */
+void deny_pause(struct sl_str host, int64_t seconds);               /* the host has sent Retry-After */
+uint64_t deny_pause_ms(struct sl_str host);                         /* rest of the pause for Retry-After; 0: none */
+void deny_register(struct sl_str host, const struct sl_error *why); /* counts a failure, which may block the host */
+size_t deny_blocked(void);                                          /* number of hosts that are blocked now */
 void deny_close(void);
 
-/* ---- slots.c: limits concurrent downloads, in all and per host; others wait in order ---- */
+/* ---- slots.c: limits the downloads at one time, in all and per host; others wait, first come, first served ---- */
 struct fetch_slot {
     struct slot_host *host;
 };
@@ -232,28 +237,28 @@ void slot_give(struct fetch_slot *slot);
 void slots_close(void);
 
 /* ---- decode.c: streams; unwrap.c: archives, and unpack_bytes ---- */
-struct decode_sink { /* takes decoded bytes, within the limits of the call */
+struct decode_sink { /* where decoders write their output, within the limits of the call */
     const struct unpack_call *call;
     uint64_t written, max_ratio;
-    bool over_limit; /* the error is a limit */
+    bool over_limit; /* the error is that a limit of size or ratio was exceeded */
     struct sl_error *error;
 };
-bool decode_write(struct decode_sink *sink, const void *data, size_t size); /* false: the error is set */
+bool decode_write(struct decode_sink *sink, const void *data, size_t size); /* false: sink->error is set */
 enum sl_code decode_bytes(struct sl_bytes in, enum unpack_format coding, struct decode_sink *sink);
 
 /* ---- unpack.c: replaces the contents of files ---- */
 struct decode_limits {
     uint64_t max_size;             /* bytes of output; 0 = max_download_size */
-    uint64_t until_ns, timeout_ns; /* deadline in time of clock_mono_ns; the limit, for the error */
+    uint64_t until_ns, timeout_ns; /* deadline in time of clock_mono_ns; length of the limit, for the error */
     bool for_core; /* an output that begins like an ELF core file may grow more than max_inflate_ratio times */
 };
-/* Like fetch_unwrap, with these limits. */
+/* Does the same as fetch_unwrap, with these limits. */
 enum sl_code unwrap_file(int fd, const struct decode_limits *limits, struct sl_error *error);
-/* Replaces the encoded contents of `fd`, or an archive by its member. */
+/* Replaces the compressed contents of `fd` by the decompressed ones or, if `member` is not empty, an archive by this member. */
 enum sl_code unpack_file(int fd, enum unpack_format coding, struct sl_str member, const struct decode_limits *limits,
                          struct sl_error *error) SL_SUSPENDS;
-/* Removes the content coding; failures are SL_DOWNLOAD_ERROR, except limits. */
+/* Replaces the contents of `fd` by those without the content coding. Failures are SL_DOWNLOAD_ERROR, except those of limits. */
 enum sl_code decode_file(int fd, enum unpack_format coding, const struct decode_limits *limits,
                          struct sl_error *error) SL_SUSPENDS;
-enum unpack_format detect_wrapper(int fd);     /* of the file. Blocks */
-void count_wrapper(enum unpack_format coding); /* for the metrics; loop thread */
+enum unpack_format detect_wrapper(int fd);     /* returns the compressed format by the file's first bytes. Blocks */
+void count_wrapper(enum unpack_format coding); /* counts an unpacked file in the metric; loop thread */
