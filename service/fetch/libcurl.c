@@ -12,12 +12,12 @@
 
 #include "base/buf.h"
 
-/* `const` in newer versions of libcurl. */
+/* The type of curl_url_get's first parameter without the pointer: `const CURLU` in newer versions of libcurl. */
 typedef __typeof__(*_Generic(&curl_url_get, CURLUcode (*)(CURLU *, CURLUPart, char **, unsigned)
                              : (CURLU *)NULL, default
                              : (const CURLU *)NULL)) readable_url;
 
-/* The functions of libcurl that are used: result, name, parameters, arguments. */
+/* The functions of libcurl that are used, each as (result type, name without "curl_", parameters, arguments). */
 #define FUNCTIONS(_)                                                                                                   \
     _(CURL *, easy_init, (void), ())                                                                                   \
     _(void, easy_cleanup, (CURL * easy), (easy))                                                                       \
@@ -47,7 +47,7 @@ typedef __typeof__(*_Generic(&curl_url_get, CURLUcode (*)(CURLU *, CURLUPart, ch
     _(CURLUcode, url_set, (CURLU * url, CURLUPart part, const char *text, unsigned flags), (url, part, text, flags))   \
     _(const char *, url_strerror, (CURLUcode code), (code))                                                            \
     _(curl_version_info_data *, version_info, (CURLversion version), (version))
-/* Functions whose last argument has a type that depends on the one before. */
+/* Functions of libcurl whose third argument has a type that depends on the second: (result type, name, handle, type of the second). */
 #define OPTIONS(_)                                                                                                     \
     _(CURLcode, easy_getinfo, CURL, CURLINFO)                                                                          \
     _(CURLcode, easy_setopt, CURL, CURLoption)                                                                         \
@@ -61,7 +61,8 @@ static struct {
 } functions;
 static struct sl_error failure; /* code SL_OK: `functions` is complete */
 
-/* Looks up all functions. Only when a download needs them: commands without downloads start faster, and work without libcurl. */
+/* Loads libcurl and looks up all functions that are used. Only when a download needs them: so commands without downloads start faster, and
+ * work without libcurl. */
 static void libcurl_open(void)
 {
     void *library = dlopen(name_of_library, RTLD_NOW | RTLD_LOCAL);
@@ -84,7 +85,8 @@ enum sl_code libcurl_load(struct sl_error *error)
     return failure.code;
 }
 
-/* Ends the process if there is no libcurl: reached only by callers that did not ask libcurl_load before. */
+/* Loads libcurl and ends the process if that fails. The failure is reached only by callers that have not called libcurl_load before, which
+ * returns the error instead. */
 static void must_be_loaded(void)
 {
     struct sl_error error;
@@ -102,8 +104,8 @@ static void must_be_loaded(void)
     }
 FUNCTIONS(DEFINE)
 
-/* A long, a pointer to data or to a function, or a curl_off_t: all have the same size on symloom's platforms, and are passed
- * alike. */
+/* The third argument of these functions is a long, a pointer to data or to a function, or a curl_off_t. All have the same size on symloom's
+ * platforms and are passed in the same way, so each can be passed on as a `void *`. */
 _Static_assert(sizeof(long) == sizeof(void *) && sizeof(curl_off_t) == sizeof(void *), "arguments of options");
 #undef curl_easy_getinfo
 #undef curl_easy_setopt

@@ -1,6 +1,6 @@
 /* libcurl, loaded at its first use: with its dependencies it would take half of the start-up time of a command that downloads
- * nothing. Its functions are declared by <curl/curl.h> as usual and defined in libcurl.c, where each loads the library and
- * calls the real one; other functions of libcurl need a row there. */
+ * nothing. Its functions are declared by <curl/curl.h> as usual and defined in libcurl.c: each loads the library if necessary and
+ * calls the library's function of the same name. A function of libcurl that is not used yet needs a row there. */
 #pragma once
 
 #include "base/error.h"
@@ -8,10 +8,10 @@
 
 struct curl_slist;
 
-/* Loads libcurl, once: SL_OK, or SL_INTERNAL with the loader's text. Any thread; blocks for milliseconds the first time. A
- * function of libcurl that is called although it cannot be loaded prints the reason to stderr and exits with status 1. */
+/* Loads libcurl unless it is loaded: SL_OK, or SL_INTERNAL with the dynamic loader's text. Any thread; blocks for milliseconds the first
+ * time. If libcurl cannot be loaded, a call of one of its functions prints the reason to stderr and exits with status 1. */
 enum sl_code libcurl_load(struct sl_error *error);
 
-/* Appends a header to a list for CURLOPT_HTTPHEADER, `Name;` without a value: curl's form for a header with an empty one. The copy of
- * the value, which may be secret, is wiped here. False when out of memory; the list stays as it was. */
+/* Appends the header "Name: value" to a list for CURLOPT_HTTPHEADER; if the value is empty "Name;", which is curl's form for that. The
+ * value may be secret: the copy of it that is made here is wiped. False when out of memory; the list stays as it was. */
 bool libcurl_add_header(struct curl_slist **list, struct sl_str name, struct sl_str value);

@@ -7,8 +7,8 @@
 
 enum { MAX_EXCHANGES = 1 + MAX_PARTS };
 
-/* Stores the body only if the server sends exactly the range asked for, of a file of the same size, in the same coding. Any other
- * response would damage the file. */
+/* Called when the head of a response for a further range is complete: the body is stored only if it is exactly the requested range, of a
+ * file of the same size, in the same content coding as the first response. Any other body would damage the file. */
 static enum body_action decide_part(struct transfer *t)
 {
     struct exchange *e = t->arg;
@@ -25,8 +25,8 @@ static enum body_action decide_part(struct transfer *t)
     return as_asked ? BODY_STORE : BODY_STOP;
 }
 
-/* Requests one range. If the file has changed since the first response, If-Range makes the server send all of it, which decide_part
- * refuses. */
+/* Requests one range. If the file has changed since the first response, which had this ETag, If-Range makes the server send the whole file,
+ * which decide_part refuses. */
 static enum sl_code start_part(struct exchange *e, const char *etag, struct sl_error *error)
 {
     char range[64];
@@ -40,13 +40,13 @@ static enum sl_code start_part(struct exchange *e, const char *etag, struct sl_e
     return exchange_start(e, NULL, range, strong ? etag : NULL, error);
 }
 
-/* True if a part needs no more waiting: it is complete, or its response is of no use. */
+/* True if nothing more is to be received for the exchange of a range: it has ended, or its response is of no use (decide_part). */
 static bool over(const struct exchange *e)
 {
     return e->transfer.done || (e->transfer.head_complete && e->verdict != PARTIAL);
 }
 
-/* Returns SL_OK if the whole range of an ended exchange was stored, else the error. */
+/* Returns SL_OK if an exchange that is over has stored its whole range, else sets and returns the error. */
 static enum sl_code outcome(const struct exchange *e, struct sl_error *error)
 {
     if (e->transfer.head_complete && e->verdict == BAD_STATUS)
@@ -61,7 +61,7 @@ static enum sl_code outcome(const struct exchange *e, struct sl_error *error)
     return code;
 }
 
-/* Waits until all parts are complete, or one has failed: then its error is returned at once, and the caller ends the others. */
+/* Waits until the ranges of all exchanges are received and stored. If one fails, returns its error at once; the caller ends the others. */
 static enum sl_code wait_all(struct exchange *const *all, size_t count, struct sl_error *error)
 {
     for (;;) {
@@ -86,7 +86,8 @@ enum sl_code parts_get(struct exchange *first, struct sl_error *error)
     struct fetch_download *d = first->download;
     struct byte_range ranges[MAX_PARTS];
     struct exchange parts[MAX_PARTS], *all[MAX_EXCHANGES] = {first};
-    if (ftruncate(d->fd, (off_t)first->range.total) != 0) /* does not allocate blocks */
+    if (ftruncate(d->fd, (off_t)first->range.total) !=
+        0) /* no blocks are allocated; each range is written at its place */
         return sl_fail_errno(error, errno, "cannot allocate space for the downloaded file");
     size_t count = byte_range_split(&first->range, fetch_state.options.split_size, ranges), started = 0;
     enum sl_code code = SL_OK;
@@ -98,7 +99,7 @@ enum sl_code parts_get(struct exchange *first, struct sl_error *error)
     }
     if (code == SL_OK)
         code = wait_all(all, 1 + started, error);
-    for (size_t i = 0; i < started; i++)
+    for (size_t i = 0; i < started; i++) /* without `first`, which the caller ends */
         exchange_end(&parts[i]);
     return code;
 }

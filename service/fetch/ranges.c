@@ -1,4 +1,5 @@
-/* Byte ranges (RFC 9110, 14.4): the range of a partial response, and how the rest of a large file is split. */
+/* Byte ranges (RFC 9110, 14): parses the Content-Range of a partial response, and splits the rest of a large file into ranges to
+ * request. */
 #include <ctype.h>
 
 #include "fetch/impl.h"
@@ -9,7 +10,7 @@ static void skip_space(const char **at)
         ++*at;
 }
 
-/* Parses a number, with space around; false if there is none, or it does not fit. */
+/* Parses a number with optional white space around it, and moves `*at` behind; false if there is none, or on overflow. */
 static bool fetch_ranges_number(const char **at, uint64_t *v)
 {
     skip_space(at);
@@ -22,13 +23,14 @@ static bool fetch_ranges_number(const char **at, uint64_t *v)
     return any;
 }
 
-/* Skips the character if it is the next one. */
+/* Skips the character and returns true if it is the next one, else returns false. */
 static bool literal(const char **at, char c)
 {
     return **at == c && (++*at, true);
 }
 
-/* Parses "bytes 0-99/1000". False for other units, an unknown total (`*`), an end before the start, or text behind. */
+/* Parses the value of a Content-Range, "bytes 0-99/1000". False for another unit, an unknown total size (`*`), an end before the start, or
+ * more text. */
 bool byte_range_parse(const char *text, struct byte_range *range)
 {
     const char *at = text;
@@ -40,7 +42,8 @@ bool byte_range_parse(const char *text, struct byte_range *range)
            literal(&at, '/') && fetch_ranges_number(&at, &range->total) && *at == '\0' && range->end >= range->start;
 }
 
-/* The parts have equal sizes; the last one also has the remainder. */
+/* As many parts as are needed for at most `split_size` bytes each, but not more than MAX_PARTS, which then are larger. They have equal
+ * sizes; the last one also has the remainder of the division. */
 size_t byte_range_split(const struct byte_range *first, uint64_t split_size, struct byte_range parts[MAX_PARTS])
 {
     if (first->end + 1 >= first->total)

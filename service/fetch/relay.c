@@ -5,14 +5,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Stops at once if the peer announces more than the limit. */
+/* Called when the head of the response is complete: refuses a body whose Content-Length exceeds the limit before it is received. */
 static enum body_action relay_decide(struct transfer *t)
 {
     return t->content_length > 0 && (uint64_t)t->content_length > t->limit ? BODY_STOP : BODY_STORE;
 }
 
-/* Appends the request's headers to `*list`. Their values may be secrets, so the copies here are wiped. False when out of memory; the caller
- * frees the list. */
+/* Appends the headers of the request to `*list`. Their values may be secrets, so the copies that are made here are wiped. False when out of
+ * memory. The caller frees the list in any case. */
 static bool add_headers(struct curl_slist **list, const struct fetch_relay *relay)
 {
     bool ok = true;
@@ -29,7 +29,7 @@ static bool add_headers(struct curl_slist **list, const struct fetch_relay *rela
     return ok;
 }
 
-/* Reads the response from the file in memory. False when out of memory, or if the file is shorter than `size`. */
+/* Appends the first `size` bytes of the file to `body`. False when out of memory, or if the file is shorter. */
 static bool take_body(int fd, uint64_t size, struct sl_buf *body)
 {
     if (size == 0)
@@ -46,7 +46,7 @@ static bool take_body(int fd, uint64_t size, struct sl_buf *body)
     return true;
 }
 
-/* Sends the request and waits for the whole response. Any HTTP status is a success here. */
+/* Sends the request and waits until the whole response is stored in t->fd. SL_OK with any HTTP status. */
 static enum sl_code relay_exchange(const struct fetch_relay *relay, struct transfer *t, struct sl_error *error)
 {
     if (!add_headers(&t->headers, relay) || !transfer_start(t))
@@ -78,7 +78,7 @@ enum sl_code fetch_relay(const struct fetch_relay *relay, int *status, struct sl
                          .field = relay->field,
                          .field_arg = relay->arg,
                          .events = &events};
-    t.fd = memfd_create("answer", MFD_CLOEXEC);
+    t.fd = memfd_create("answer", MFD_CLOEXEC); /* transfers write to a file: this one is in memory */
     if (t.fd < 0)
         return sl_fail_errno(error, errno, "cannot create an in-memory file for a download");
     code = relay_exchange(relay, &t, error);
@@ -91,7 +91,7 @@ enum sl_code fetch_relay(const struct fetch_relay *relay, int *status, struct sl
     return code;
 }
 
-/* Downloads into memory. The buffer is cleared afterwards, since answers may be credentials. */
+/* fetch_get writes to a file, here one in memory. `piece` is wiped, as the response may be credentials. */
 enum sl_code fetch_text(const struct fetch_request *request, struct sl_buf *body, struct sl_error *error)
 {
     char piece[4096];

@@ -1,5 +1,5 @@
-/* Limits of concurrent downloads, in all and per host; further ones wait, first come, first served among hosts with free slots.
- * A waiting download is just a parked fiber. */
+/* Limits the number of downloads that run at once, in all and per host. Each needs a slot; without a free one its fiber waits, first come,
+ * first served among the downloads whose hosts have a free slot. */
 #include "fetch/impl.h"
 
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static struct slot_host *get_host(struct sl_str name)
     return host;
 }
 
-/* Removes the entry of a host that nobody uses any more. */
+/* Frees the entry of a host if no download from it runs or waits. */
 static void drop_idle(struct slot_host *host)
 {
     if (host->active || host->waiting)
@@ -52,6 +52,7 @@ static bool has_free_slot(const struct slot_host *host)
     return active < fetch_state.options.max_downloads && host->active < fetch_state.options.max_downloads_per_host;
 }
 
+/* Counts a download from the host as running. */
 static void occupy(struct slot_host *host)
 {
     active++;
@@ -68,8 +69,8 @@ static void slots_leave(struct fetch_slot_waiter *w)
     metric_set(METRIC_DOWNLOADS_QUEUED, (double)waiting, NULL, NULL, NULL);
 }
 
-/* Lets waiting downloads begin, oldest first. One whose host has no free slot is passed over, so that it does not hold up the
- * others. */
+/* Gives free slots to waiting downloads, the oldest first. One whose host has no free slot is passed over, so that it does not hold up
+ * downloads from other hosts. */
 static void grant(void)
 {
     for (struct fetch_slot_waiter *w = SL_LIST_FIRST(&waiters, struct fetch_slot_waiter, link), *next;
@@ -90,7 +91,7 @@ enum sl_code slot_take(struct sl_str name, struct fetch_slot *slot, struct sl_er
     if (!host)
         return sl_fail(error, SL_BUSY, "out of memory");
     slot->host = host;
-    /* nobody overtakes those who wait */
+    /* not if others wait for this host: they come first */
     if (has_free_slot(host) && host->waiting == 0) {
         occupy(host);
         return SL_OK;
@@ -100,7 +101,7 @@ enum sl_code slot_take(struct sl_str name, struct fetch_slot *slot, struct sl_er
     waiting++;
     host->waiting++;
     metric_set(METRIC_DOWNLOADS_QUEUED, (double)waiting, NULL, NULL, NULL);
-    /* a slot that was granted just before the cancellation is taken: the caller gives it back */
+    /* If this fiber was cancelled just after it was granted a slot, SL_OK is returned: the caller gives the slot back. */
     while (!w.granted) {
         fiber_set_wait_reason("a download slot");
         if (!fiber_suspend() && !w.granted) {
@@ -112,7 +113,7 @@ enum sl_code slot_take(struct sl_str name, struct fetch_slot *slot, struct sl_er
     return SL_OK;
 }
 
-/* Returns a slot: the next waiting download that may run gets one, and a host without downloads is forgotten. */
+/* Frees a slot, so that the next waiting download that may run gets one. */
 void slot_give(struct fetch_slot *slot)
 {
     struct slot_host *host = slot->host;

@@ -1,5 +1,5 @@
 /* Writes the body of a transfer to disk: curl's callback fills a buffer on the loop, and the fiber of the download has full
- * buffers written on the pool, so that a slow disk blocks one transfer and not the loop. A small file is written once. */
+ * buffers written on the pool, so that a slow disk holds up one transfer and not the loop. A small file is written by one call. */
 #include <errno.h>
 
 #include "base/file.h"
@@ -11,7 +11,7 @@ bool spool_has_room(const struct fetch_spool *spool, size_t size)
     return spool->full.size == 0 || spool->filling.size + size <= SPOOL_SIZE;
 }
 
-/* Exchanges the buffers: the filled one is written next, the written one is filled again. */
+/* Exchanges the two buffers when `full` is written (empty): `filling` becomes `full` and is written next, the empty one is filled. */
 static void turn_over(struct fetch_spool *spool)
 {
     struct sl_buf empty = spool->full;
@@ -22,7 +22,7 @@ static void turn_over(struct fetch_spool *spool)
 bool spool_add(struct fetch_spool *spool, struct sl_bytes bytes, uint64_t expected)
 {
     if (spool->full.size == 0 && spool->filling.size && spool->filling.size + bytes.size > SPOOL_SIZE)
-        turn_over(spool);
+        turn_over(spool); /* the bytes do not fit */
     struct sl_buf *filling = &spool->filling;
     if (filling->capacity == 0 && bytes.size < SPOOL_SIZE) { /* allocate the final size at once */
         size_t size = expected < SPOOL_SIZE ? (size_t)expected : SPOOL_SIZE;
@@ -38,7 +38,7 @@ struct spool_write {
     uint64_t offset;
 };
 
-/* Writes a full buffer, on the pool. */
+/* On the pool: writes the bytes at their place in the file. */
 static enum sl_code write_bytes(void *arg, struct sl_error *error)
 {
     const struct spool_write *w = arg;
@@ -51,7 +51,7 @@ enum sl_code spool_write(struct fetch_spool *spool, int fd, struct sl_error *err
 {
     if (spool->full.size == 0)
         turn_over(spool);
-    if (spool->full.size == 0)
+    if (spool->full.size == 0) /* both were empty */
         return SL_OK;
     struct spool_write w = {.fd = fd, .bytes = sl_buf_bytes(&spool->full), .offset = spool->offset};
     enum sl_code code = pool_call(POOL_IO, write_bytes, &w, error);

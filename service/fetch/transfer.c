@@ -1,4 +1,4 @@
-/* One HTTP exchange: a curl handle, the head of its response, and waiting for it. */
+/* Transfers: one HTTP exchange each, made by a curl handle, and how the fiber of a download waits for it. */
 #include "fetch/impl.h"
 
 #include <strings.h>
@@ -16,7 +16,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-/* Up to this size the body of an error response is read, so that the connection can be reused. */
+/* DISCARD_MAX: a body that is not stored, such as that of an error, is received up to this size, so that the connection can be reused. */
 enum { DISCARD_MAX = 64 * 1024, RECEIVE_BUFFER = 64 * 1024 };
 
 void transfer_note_restricted(const struct transfer *t)
@@ -28,7 +28,8 @@ void transfer_note_restricted(const struct transfer *t)
              LOG_URL("url", t->url));
 }
 
-/* Called by curl for each address that it connects to, so that reserved addresses are refused after the name was resolved. */
+/* Called by curl to create the socket for each address that it connects to: the address is checked here, after the name was resolved. Not
+ * for a Unix socket, which the service has chosen itself. */
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct transfer *t = arg;
@@ -39,11 +40,12 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
     }
     t->opened = true;
     int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-    t->scarce = fd < 0 && sl_fail_errno(NULL, errno, "") == SL_BUSY;
+    t->scarce = fd < 0 && sl_fail_errno(NULL, errno, "") == SL_BUSY; /* out of descriptors or memory */
     return fd;
 }
 
-/* Wakes the fiber that waits for this or another transfer of the download. */
+/* Marks the transfer as changed and wakes the fiber that waits for it in transfer_wait, maybe together with other transfers of the
+ * download. */
 static void transfer_report(struct transfer *t)
 {
     t->has_changed = true;
@@ -51,7 +53,7 @@ static void transfer_report(struct transfer *t)
 }
 
 /* ---- the head ---- */
-/* Copies a header's value, cut to `capacity` bytes with the final NUL. */
+/* Copies a header's value with a final NUL, cut to `capacity` bytes in all. */
 static void copy_value(char *to, size_t capacity, struct sl_str value)
 {
     size_t size = value.size < capacity - 1 ? value.size : capacity - 1;
@@ -59,7 +61,7 @@ static void copy_value(char *to, size_t capacity, struct sl_str value)
     to[size] = '\0';
 }
 
-/* Parses seconds or an HTTP date (RFC 9110, 10.2.3); -1 = neither. */
+/* Returns the seconds from now that a Retry-After gives, as a number or an HTTP date (RFC 9110, 10.2.3); -1 if it is neither. */
 static int64_t retry_after(struct sl_str value)
 {
     char text[64];
@@ -74,7 +76,7 @@ static int64_t retry_after(struct sl_str value)
     return at < 0 ? -1 : at > now ? at - now : 0;
 }
 
-/* True for a number beyond int64, which curl treats as absent. */
+/* True if a Content-Length is a number greater than INT64_MAX: curl reports such a length as unknown. */
 static bool beyond_int64(struct sl_str value)
 {
     uint64_t number = 0;
@@ -88,8 +90,8 @@ static bool beyond_int64(struct sl_str value)
     return over || number > INT64_MAX;
 }
 
-/* Keeps what later steps need of a header field, in any case of its name. An ETag that does not fit is left out, as a part of it would
- * match nothing. Of several Location fields the first counts. */
+/* Keeps the value of a header field if it is one that is used later; the name may be in any case. An ETag that does not fit is left out, as
+ * a cut one would match nothing. Of several Location fields the first counts. */
 static void read_field(struct transfer *t, struct sl_str name, struct sl_str value)
 {
     if (t->field)
@@ -120,7 +122,7 @@ static void read_field(struct transfer *t, struct sl_str name, struct sl_str val
     }
 }
 
-/* Forgets the fields of a head that another one follows. */
+/* Forgets the header fields of a head, because another head follows it. */
 static void forget_head(struct transfer *t)
 {
     free(t->location);
@@ -131,8 +133,9 @@ static void forget_head(struct transfer *t)
     t->retry_after_s = t->modified_s = -1;
 }
 
-/* Called by curl for each line of a head. Lets `decide` choose what to do with the body when the head is complete. Returns `size`: the line
- * was taken. Heads of interim responses (1xx, but 101) and of proxies are forgotten. */
+/* Called by curl for each line of a head (`one` is always 1). When the head is complete (empty line), `decide` chooses what to do with the
+ * body. A proxy and interim responses (1xx, except 101) send heads before that of the response: their fields are forgotten. Returns `size`:
+ * any other value would end the transfer. */
 static size_t on_header(char *data, size_t one, size_t size, void *arg)
 {
     struct transfer *t = arg;
@@ -141,7 +144,7 @@ static size_t on_header(char *data, size_t one, size_t size, void *arg)
         return size; /* a trailer */
     struct sl_str line = sl_str_trimmed((struct sl_str){data, size});
     if (sl_str_starts(line, SL_STR("HTTP/"))) {
-        forget_head(t); /* the one of an interim response or of the proxy */
+        forget_head(t); /* the status line of a new head */
         return size;
     }
     if (line.size == 0) {
@@ -165,8 +168,8 @@ static size_t on_header(char *data, size_t one, size_t size, void *arg)
 }
 
 /* ---- the body ---- */
-/* Called by curl for each piece of the body. Returning less than `size` ends the transfer. If the disk is slower than the network, the
- * transfer is paused until the spool has room. */
+/* Called by curl for each piece of the body: adds it to the spool, or discards it. Returning less than `size` ends the transfer. If the
+ * disk is slower than the network, so that the spool has no room, pauses the transfer; transfer_store lets it go on. */
 static size_t on_body(char *data, size_t one, size_t size, void *arg)
 {
     struct transfer *t = arg;
@@ -193,7 +196,7 @@ static size_t on_body(char *data, size_t one, size_t size, void *arg)
         return 0;
     }
     t->stored += size;
-    if (t->spool.full.size)
+    if (t->spool.full.size) /* wakes the fiber, which writes the full buffer */
         transfer_report(t);
     return size;
 }
@@ -211,6 +214,7 @@ static void set_options(struct transfer *t)
     curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L); /* download.c checks every redirect */
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L); /* do not wait for the resolver thread at the end of a transfer */
+    /* + 1, as 0 would mean curl's default of 300 s */
     curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)(DURATION_MS(o->connect_timeout_ns) + 1));
     curl_easy_setopt(c, CURLOPT_MAXAGE_CONN, 30L); /* seconds; a connection idle for longer is not used again */
     curl_easy_setopt(c, CURLOPT_BUFFERSIZE, (long)RECEIVE_BUFFER);
@@ -236,7 +240,7 @@ static void set_options(struct transfer *t)
     }
     if (t->socket)
         curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, t->socket);
-    if (t->pool == DRIVER_OWN)
+    if (t->pool == DRIVER_OWN) /* peers and services of the machine are reached without a proxy */
         curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
     else if (fetch_state.http_proxy && strncasecmp(t->url, "http:", 5) == 0) /* curl still applies NO_PROXY */
         curl_easy_setopt(c, CURLOPT_PROXY, fetch_state.http_proxy);
@@ -250,7 +254,7 @@ static void set_options(struct transfer *t)
 
 static struct transfer *running;
 
-/* Adds the transfer to the list of those that run (fetch_log_state, fetch_progress). */
+/* Adds the transfer to the list of running ones, which fetch_log_state and fetch_progress read. */
 static void join_running(struct transfer *t)
 {
     t->next_running = running;
@@ -272,7 +276,7 @@ void fetch_log_state(void)
     }
 }
 
-/* Removes the transfer from the list of those that run. */
+/* Removes the transfer from the list of running ones, if it is there. */
 static void leave_running(struct transfer *t)
 {
     if (!t->running_link)
@@ -283,7 +287,7 @@ static void leave_running(struct transfer *t)
     t->running_link = NULL;
 }
 
-/* Describes the transfer that has stored most: "host file". False if none runs. */
+/* Describes the transfer that has stored most bytes: "host file". */
 bool fetch_progress(struct fetch_progress *progress)
 {
     const struct transfer *most = running;
@@ -300,7 +304,7 @@ bool fetch_progress(struct fetch_progress *progress)
     return true;
 }
 
-/* Makes the curl handle and hands it to its pool. False when out of memory: then there is nothing to end. */
+/* Creates the curl handle and adds it to its connection pool, which starts the transfer. False when out of memory. */
 bool transfer_start(struct transfer *t)
 {
     t->retry_after_s = t->content_length = -1;
@@ -318,7 +322,7 @@ bool transfer_start(struct transfer *t)
     return false;
 }
 
-/* Called when curl has ended a transfer: keeps the result, of a failed connection also its errno, and wakes the fiber. */
+/* Called when curl has ended a transfer: keeps the result and, if no connection was made, the errno; wakes the fiber that waits. */
 void transfer_finished(CURL *easy, CURLcode result)
 {
     struct transfer *t = NULL;
@@ -330,13 +334,14 @@ void transfer_finished(CURL *easy, CURLcode result)
     transfer_report(t);
 }
 
-/* Works around libcurl 7.88: when an address does not answer in time, it closes the socket and then waits for the timeout of
- * the whole connect, instead of trying the next address. curl_easy_pause(CURLPAUSE_CONT) makes it process the transfer at once;
- * that must be called after curl has returned. */
+/* A list of transfers whose socket curl has closed before the head of the response was complete. It works around a fault of libcurl 7.88:
+ * when an address does not answer in time, curl closes the socket and then waits for the timeout of the whole connect, instead of trying
+ * the next address at once. curl_easy_pause(CURLPAUSE_CONT) makes it do that; it must be called when curl's callback has returned
+ * (transfer_resume). */
 static struct transfer *gone;
-static bool going_on; /* the pause may remove sockets, too */
+static bool going_on; /* transfer_resume runs: sockets that curl_easy_pause closes are not listed */
 
-/* Removes the transfer from the list of those whose sockets have gone. */
+/* Removes the transfer from the list `gone`, if it is there. */
 static void leave_gone(struct transfer *t)
 {
     if (!t->gone_link)
@@ -368,8 +373,8 @@ void transfer_socket_gone(CURL *easy)
     gone = t;
 }
 
-/* Goes on with transfers whose socket curl has closed while their head was not complete. Pausing and unpausing makes curl look at them
- * again; `going_on` keeps such calls from adding to the list that is walked. */
+/* Makes curl look again at the transfers whose socket it has closed before the head was complete, by pausing and unpausing them. This may
+ * close further sockets: `going_on` keeps those from being listed, so that the loop ends. */
 void transfer_resume(void)
 {
     going_on = true;
@@ -383,7 +388,7 @@ void transfer_resume(void)
     going_on = false;
 }
 
-/* Ends a transfer, also a running one, and frees what it holds; may be called again. */
+/* Ends a transfer, also one that is running or was never started, and frees what it holds. May be called twice. */
 void transfer_end(struct transfer *t)
 {
     t->done = true;
@@ -399,7 +404,7 @@ void transfer_end(struct transfer *t)
     t->location = NULL;
 }
 
-/* Fails with SL_TIMEOUT: the message is only the limit ("5m"), and the number is kept in error->duration_ns. */
+/* The message is only the limit as a text ("300s"), to which others add "timed out after"; error->duration_ns is the limit as a number. */
 enum sl_code fail_for_time_limit(struct sl_error *error, uint64_t ns)
 {
     struct sl_buf text = {0};
@@ -422,8 +427,8 @@ struct time_limit earlier_time_limit(struct time_limit a, struct time_limit b)
     return a.until_ms <= b.until_ms ? a : b;
 }
 
-/* Writes what the spool holds and lets a paused transfer go on. Time spent on the disk does not count against the source's stall timeout,
- * so the clock of the last progress starts anew. */
+/* Writes a buffer of the spool to the file, and lets curl go on with a transfer that was paused for lack of room. The stall timeout is for
+ * the server, so the time of the last progress is set to now: time spent on the disk does not count. */
 static enum sl_code transfer_store(struct transfer *t, struct sl_error *error)
 {
     enum sl_code code = spool_write(&t->spool, t->fd, error);
@@ -485,7 +490,7 @@ enum sl_code transfer_wait_end(struct transfer *t, struct time_limit limit, stru
     return code == SL_OK ? transfer_store_rest(t, error) : code;
 }
 
-/* True if the process has no free descriptors, which curl, its resolver and its TLS library do not report as such. */
+/* True if the process has no free descriptors. curl, its resolver and its TLS library report other errors then. */
 static bool descriptors_used_up(void)
 {
     int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
@@ -493,7 +498,7 @@ static bool descriptors_used_up(void)
     return fd < 0 && sl_fail_errno(NULL, errno, "") == SL_BUSY;
 }
 
-/* Fails with a fixed text for the causes that have one, else with curl's text. */
+/* Sets and returns SL_DOWNLOAD_ERROR with curl's text for the failure; for failures of TLS and of the proxy with a short text instead. */
 static enum sl_code transport_error(const struct transfer *t, struct sl_error *error)
 {
     const char *text = t->curl_error;
@@ -511,13 +516,13 @@ static enum sl_code transport_error(const struct transfer *t, struct sl_error *e
 
 enum sl_code transfer_failure(const struct transfer *t, struct sl_error *error)
 {
-    /* curl reports a body that on_body refused as an error of writing */
+    /* when on_body has refused a body that is not wanted, curl reports an error of writing: this is no failure */
     bool stopped = t->result == CURLE_WRITE_ERROR && t->head_complete && t->action != BODY_STORE;
     if (t->result == CURLE_OK || stopped)
         return SL_OK;
     if (t->scarce || t->result == CURLE_OUT_OF_MEMORY || (!t->head_complete && descriptors_used_up()))
         return sl_fail(error, SL_BUSY, "out of memory or file descriptors");
-    if (t->restricted && !t->opened)
+    if (t->restricted && !t->opened) /* all addresses of the host were refused */
         return sl_fail(error, SL_DOWNLOAD_ERROR, "destination is restricted");
     switch (t->result) {
     case CURLE_OPERATION_TIMEDOUT: return sl_fail(error, SL_DOWNLOAD_ERROR, "operation timed out");

@@ -9,24 +9,24 @@
 
 enum {
     KEY_BYTES = 32, /* SHA-256 */
-    RETRY_MS = 1000 /* until the next attempt after an early renewal failed; the old text is still valid */
+    RETRY_MS = 1000 /* pause before the next attempt when a renewal has failed and the old text is still valid */
 };
 
 struct ttl_cache_entry {
     struct lru_entry lru;
     struct fiber_wait_list waiters;
-    uint32_t users; /* fibers that ask or wait; the entry is not evicted */
-    bool asking, has_text;
-    uint32_t round;    /* number of answers so far */
-    enum sl_code code; /* of the latest answer */
+    uint32_t users;        /* fibers in ttl_cache_get with this entry; it is not evicted while there are some */
+    bool asking, has_text; /* a fiber is calling the ttl_cache_request; `text` is valid */
+    uint32_t round;        /* number of answers (texts or errors) so far */
+    enum sl_code code;     /* of the latest answer */
     struct sl_error error;
     struct sl_buf text;   /* valid if has_text */
-    uint64_t deadline_ms; /* of the cached answer; 0 = none */
-    uint64_t renew_ms;    /* when to ask for the next text */
+    uint64_t deadline_ms; /* until when the answer is cached; 0 = it is not */
+    uint64_t renew_ms;    /* from when on the next fiber asks for a new text */
     uint8_t key[KEY_BYTES];
 };
 
-/* Hashes the parts with their lengths, so that different lists of parts have different keys. */
+/* Hashes the parts of a key, each after its length, so that ("ab", "c") and ("a", "bc") differ. False when out of memory. */
 static bool hash(const struct sl_str *parts, size_t count, uint8_t out[KEY_BYTES])
 {
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
@@ -51,7 +51,7 @@ static bool is_in_use(const struct lru_entry *entry)
     return entry_at(entry)->users > 0;
 }
 
-/* Called by the LRU for an entry that it removes. The text may be a secret, such as a token. */
+/* Frees an entry that the LRU cache has removed. Wipes the text, which may be a secret, such as a token. */
 static void ttl_cache_release(struct lru *lru, struct lru_entry *lru_entry)
 {
     struct ttl_cache_entry *entry = entry_at(lru_entry);
@@ -86,14 +86,15 @@ static struct ttl_cache_entry *use_entry(struct ttl_cache *cache, const uint8_t 
 }
 
 /* ---- one answer ---- */
-/* Returns the time `ns` from now; 0 for an answer that is not cached. */
+/* Returns the time (of loop_now_ms) `ns` nanoseconds from now; 0 if that is less than a millisecond, as then the answer is not cached. */
 static uint64_t deadline(uint64_t ns)
 {
     uint64_t now = loop_now_ms(), ms = DURATION_MS(ns);
     return ms == 0 ? 0 : ms > UINT64_MAX - now ? UINT64_MAX : now + ms;
 }
 
-/* Caches the answer for `ns`. A text is renewed earlier, so that it does not expire while a request uses it. */
+/* Caches the answer for `ns` nanoseconds. A text is renewed `ahead_ns` earlier, so that it does not expire while a request uses it; but not
+ * before half of its lifetime. */
 static void cache_for(const struct ttl_cache *cache, struct ttl_cache_entry *entry, uint64_t ns)
 {
     uint64_t ahead_ns = entry->code != SL_OK ? 0 : cache->ahead_ns < ns / 2 ? cache->ahead_ns : ns / 2;
@@ -101,8 +102,9 @@ static void cache_for(const struct ttl_cache *cache, struct ttl_cache_entry *ent
     entry->renew_ms = deadline(ns - ahead_ns);
 }
 
-/* Asks for the text. If that fails, an old text that is still valid stays in use; otherwise the error is cached, if the options say so, but
- * never lack of memory or a cancelled request. Wakes the waiting fibers. */
+/* Calls `ask` for the text, stores the answer in the entry and wakes the fibers that wait for it. If `ask` fails, an old text that is still
+ * valid is used on; with `error_ns` set, also one that has expired, for `again_ns`. Else the answer is the error, cached as the options
+ * say, but never SL_BUSY or SL_CANCELLED. */
 static void request_now(struct ttl_cache *cache, struct ttl_cache_entry *entry, ttl_cache_request *ask,
                         const void *context)
 {
@@ -138,7 +140,7 @@ static void request_now(struct ttl_cache *cache, struct ttl_cache_entry *entry, 
     fiber_wake_all(&entry->waiters);
 }
 
-/* Copies the text into the caller's arena, as a renewal may replace it; or returns the cached error. */
+/* Returns the entry's answer: its text, copied into the caller's arena, as a renewal may replace it, or its error. */
 static enum sl_code copy_answer(const struct ttl_cache_entry *entry, struct sl_arena *arena, struct sl_str *text,
                                 struct sl_error *error)
 {
@@ -153,8 +155,9 @@ static enum sl_code copy_answer(const struct ttl_cache_entry *entry, struct sl_a
     return copy ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-/* Waits until there is a valid answer, or one made while this fiber waited; asks itself if nobody else does. The answer, a text or an
- * error, is in `entry`. SL_CANCELLED if this fiber was cancelled. */
+/* Makes sure that the entry has an answer (text or error) for this fiber: a cached one, or one that another fiber has got while this one
+ * waited, or one that it gets itself by `ask`. While another fiber renews a text, the old one is used until it expires. If the asking fiber
+ * was cancelled, another one asks. SL_CANCELLED if this fiber was cancelled while it waited. */
 static enum sl_code settle(struct ttl_cache *cache, struct ttl_cache_entry *entry, ttl_cache_request *ask,
                            const void *context, struct sl_error *error)
 {
@@ -188,9 +191,9 @@ enum sl_code ttl_cache_get(struct ttl_cache *cache, const struct sl_str *key, si
     if (code == SL_OK)
         code = copy_answer(entry, arena, text, error);
     entry->users--;
-    if (entry->users == 0 && entry->deadline_ms == 0)
+    if (entry->users == 0 && entry->deadline_ms == 0) /* its answer is not to be cached */
         lru_remove(&cache->lru, &entry->lru);
-    lru_shrink(&cache->lru);
+    lru_shrink(&cache->lru); /* the entry may be evicted only now, as it was in use */
     return code;
 }
 

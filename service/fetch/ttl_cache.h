@@ -1,8 +1,8 @@
 /* TTL caches in memory: for tokens, credentials, small indexes.
  *
- * A table of texts by key: at most `capacity` entries (LRU), each with a lifetime. Concurrent requests for a missing key share
- * one call of ttl_cache_request; if the fiber that runs it is cancelled, another one takes over. Texts may be secret: they are wiped
- * when removed, and only the SHA-256 of a key is stored. Loop thread only. */
+ * A table of texts by key: at most `capacity` entries (LRU), each with a lifetime. Fibers that want a missing text at the same time
+ * share one call of the caller's ttl_cache_request; if the fiber that makes it is cancelled, another one calls again. Texts may be
+ * secret: they are wiped when removed, and only the SHA-256 of a key is stored. Loop thread only. */
 #pragma once
 
 #include "base/arena.h"
@@ -17,7 +17,7 @@ struct ttl_cache {
     /* Nanoseconds. error_ns: how long errors are cached; 0 = not at all. Unless it is 0, a text whose renewal fails is used
      * for `again_ns` more. */
     uint64_t error_ns, again_ns;
-    uint64_t failure_ns; /* the same for errors for which `is_failure` is true; 0 = use `error_ns` */
+    uint64_t failure_ns; /* how long errors are cached for which `is_failure` is true; 0 = `error_ns` */
     bool (*is_failure)(enum sl_code code);
     /* This long before a text expires (at most half of its lifetime), the next fiber that wants it renews it, while others
      * still use it; if the renewal fails, all still use it. 0 = renew when it has expired. */
@@ -25,22 +25,23 @@ struct ttl_cache {
     struct lru lru; /* private */
 };
 
-/* Appends the text of a key and sets its lifetime (nanoseconds, 0 = do not cache it). */
+/* The function that gets a text which is not cached: appends it to `text` and sets its lifetime in nanoseconds (0 = do not cache it). */
 typedef enum sl_code ttl_cache_request(const void *context, struct sl_buf *text, uint64_t *for_ns,
                                        struct sl_error *error) SL_SUSPENDS;
 
-/* Returns the text, copied into the arena, or the error of `ask`. SL_CANCELLED if the caller's group was cancelled. */
+/* Returns the text of the key (a list of texts), copied into the arena. If it is not cached, calls `ask` with `context` for it, whose error
+ * is returned. SL_CANCELLED if the caller's group was cancelled. */
 enum sl_code ttl_cache_get(struct ttl_cache *cache, const struct sl_str *key, size_t key_parts, ttl_cache_request *ask,
                            const void *context, struct sl_arena *arena, struct sl_str *text,
                            struct sl_error *error) SL_SUSPENDS;
 
-/* Returns the remaining lifetime of the cached text; 0 = none is cached. Never calls ttl_cache_request. */
+/* Returns the remaining lifetime of a cached text in milliseconds; 0 = it is not cached. */
 uint64_t ttl_cache_left_ms(struct ttl_cache *cache, const struct sl_str *key, size_t key_parts);
 
 /* Makes every text expire: it is requested again by the next ttl_cache_get. */
 void ttl_cache_expire(struct ttl_cache *cache);
 
-/* Changes the capacity; evicts what exceeds it. */
+/* Changes the capacity, and evicts the least recently used entries beyond it. */
 void ttl_cache_resize(struct ttl_cache *cache, size_t capacity);
 
 /* Frees everything. No fiber may be in ttl_cache_get. */

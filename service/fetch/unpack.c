@@ -1,5 +1,5 @@
-/* Replaces the contents of files by what they decompress to: through a temporary file, so that a file stays as it was if
- * decompressing fails.
+/* Replaces the contents of files by the decompressed ones: through a temporary file, so that a file stays as it was if it cannot be
+ * decompressed.
  *
  *     file ── unpack_bytes, in a worker or on the pool ──▶ temporary file ── copy_back ──▶ file */
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 enum { COPY_PIECE = 64 << 20 };
 
-static unpack_runner *set_runner; /* loop thread */
+static unpack_runner *set_runner; /* decompresses in a worker process; NULL = on the pool. Loop thread */
 
 void unpack_set_runner(unpack_runner *runner)
 {
@@ -29,7 +29,7 @@ static bool is_in_time(void *arg)
     return clock_mono_ns() < *(const uint64_t *)arg;
 }
 
-/* A temporary file in the configured directory, or in that of the system; -1 on failure. */
+/* Creates a temporary file without a name in the configured directory or, without one, in the system's; -1 on failure. */
 static int make_temporary_file(void)
 {
     const char *configured = fetch_state.tmp_dir;
@@ -39,11 +39,11 @@ static int make_temporary_file(void)
 struct unpacking {
     struct unpack_request request;
     struct decode_limits limits;
-    int fd; /* the file */
+    int fd; /* the file whose contents are replaced */
 };
 
-/* Collects what unpacking of `fd` needs. Limits of the caller come before those of the configuration; without a ratio in it (fetch_init was
- * not called), 1000 holds. */
+/* Returns the job of unpacking the file `fd`. The caller's size limit comes before the configured one. The ratio limit is the configured
+ * one; 1000 if fetch_init was not called. */
 static struct unpacking make_unpacking(int fd, enum unpack_format format, struct sl_str member,
                                        const struct decode_limits *limits)
 {
@@ -54,6 +54,7 @@ static struct unpacking make_unpacking(int fd, enum unpack_format format, struct
     return (struct unpacking){.request = {.options = options, .member = member, .in = fd, .out = -1}, *limits, fd};
 }
 
+/* Creates the temporary file that gets the decompressed contents. */
 static enum sl_code make_out(void *arg, struct sl_error *error)
 {
     struct unpack_request *request = &((struct unpacking *)arg)->request;
@@ -61,7 +62,8 @@ static enum sl_code make_out(void *arg, struct sl_error *error)
     return request->out < 0 ? sl_fail_errno(error, errno, "cannot create a temporary file") : SL_OK;
 }
 
-/* Unpacks within this process, on the pool. SL_TIMEOUT if the time limit passes. */
+/* Unpacks in this process, on the calling thread, from a mapping of the file into the temporary file. SL_TIMEOUT if the time limit
+ * passes. */
 static enum sl_code unpack_mapped(void *arg, struct sl_error *error)
 {
     struct unpacking *u = arg;
@@ -77,10 +79,11 @@ static enum sl_code unpack_mapped(void *arg, struct sl_error *error)
                                .arg = &u->limits.until_ns};
     code = unpack_bytes(&call, &u->request.result, error);
     sl_unmap(&mapping);
-    return code == SL_CANCELLED ? fail_for_time_limit(error, u->limits.timeout_ns) : code;
+    return code == SL_CANCELLED ? fail_for_time_limit(error, u->limits.timeout_ns) : code; /* by is_in_time */
 }
 
-/* Copies through a mapping, if another file system or the kernel prevents copy_file_range. */
+/* Copies the decompressed file from the offset `at` on through a mapping: when copy_file_range(2) has failed, e.g. as the files are on
+ * different file systems. */
 static enum sl_code copy_mapped(struct unpacking *u, uint64_t at, struct sl_error *error)
 {
     struct sl_mapping mapping;
@@ -99,7 +102,8 @@ static enum sl_code copy_mapped(struct unpacking *u, uint64_t at, struct sl_erro
     return code;
 }
 
-/* Returns how many bytes from `*at` on to copy in one call, after it has moved `*at` over a hole. */
+/* Moves `*at` over a hole in the file, if there is one, and returns how many bytes from there on to copy in one call: not beyond the next
+ * hole, and at most COPY_PIECE; 0 at the end of the file. */
 static size_t next_piece(int fd, uint64_t size, off_t *at)
 {
     off_t data = lseek(fd, *at, SEEK_DATA);
@@ -111,7 +115,8 @@ static size_t next_piece(int fd, uint64_t size, off_t *at)
     return (size_t)(left < COPY_PIECE ? left : COPY_PIECE);
 }
 
-/* Replaces the contents of the file by the decompressed ones; holes stay holes. */
+/* Replaces the contents of the file by the decompressed ones in the temporary file; holes stay holes. From where copy_file_range(2) fails,
+ * copy_mapped goes on. */
 static enum sl_code copy_back(void *arg, struct sl_error *error)
 {
     struct unpacking *u = arg;
@@ -133,14 +138,14 @@ static enum sl_code copy_back(void *arg, struct sl_error *error)
 
 /* ---- in a fiber ---- */
 
-/* A file of unknown size counts as large. */
+/* Returns the kind of pool job for copying a file: a heavy one if it is large or its size is unknown. */
 static enum pool_job copy_class(int fd)
 {
     struct stat st;
     return fstat(fd, &st) != 0 || pool_is_heavy((uint64_t)st.st_size) ? POOL_IO | POOL_HEAVY : POOL_IO;
 }
 
-/* Unpacks with the runner, within what is left of the time. */
+/* Unpacks into the temporary file, within the time that is left: by the function that unpack_set_runner has set, else on the pool. */
 static enum sl_code run(struct unpacking *u, struct sl_error *error)
 {
     uint64_t now = clock_mono_ns(), until = u->limits.until_ns;
@@ -153,7 +158,7 @@ static enum sl_code run(struct unpacking *u, struct sl_error *error)
     return code == SL_TIMEOUT ? fail_for_time_limit(error, u->limits.timeout_ns) : code;
 }
 
-/* Unpacks into a new file and copies that over the packed one, so that the descriptor of the caller has the unpacked file. */
+/* Unpacks into a temporary file, and copies that over the compressed one: so the caller's descriptor now is of the unpacked file. */
 static enum sl_code unpack(struct unpacking *u, struct sl_error *error)
 {
     enum sl_code code = pool_call(POOL_IO, make_out, u, error);
@@ -181,7 +186,7 @@ enum sl_code decode_file(int fd, enum unpack_format format, const struct decode_
     if (fstat(fd, &st) == 0 && st.st_size == 0) /* no body, so it is not encoded */
         return SL_OK;
     enum sl_code code = unpack(&u, error);
-    if (code == SL_MALFORMED && !u.request.result.over_limit) /* the download is damaged, not the file */
+    if (code == SL_MALFORMED && !u.request.result.over_limit) /* the transfer, not the file, was damaged */
         error->code = code = SL_DOWNLOAD_ERROR;
     return code;
 }
@@ -208,6 +213,7 @@ void count_wrapper(enum unpack_format format)
     metric_add(METRIC_DOWNLOAD_COMPRESSION, 1, names[format], NULL, NULL);
 }
 
+/* Returns the limits for unpacking that begins now: the deadline is max_download_timeout from now. */
 static struct decode_limits get_limits(uint64_t max_size, bool for_core)
 {
     uint64_t ns = fetch_state.max_download_timeout_ns, now = clock_mono_ns();
@@ -229,7 +235,7 @@ static void detect(void *arg)
     d->format = detect_wrapper(d->fd);
 }
 
-/* Unpacks the file if it is compressed as a whole; others stay as they are. */
+/* Unpacks the file if its first bytes are those of a compressed format; other files stay as they are. */
 static enum sl_code unpack_wrapped(int fd, uint64_t max_size, bool for_core, struct sl_error *error) SL_SUSPENDS
 {
     struct decode_limits limits = get_limits(max_size, for_core);

@@ -1,8 +1,7 @@
-/* Decompression of files, as a pure function of bytes: HTTP's content codings, and the wrappers of symbol files (zip, CAB). Needs no
- * clock, no configuration and no other file, so it can run in any thread or process.
- *
- * Standards: gzip RFC 1952 (several members), zlib RFC 1950, zstd RFC 8878 (all frames), brotli RFC 7932, xz, ZIP (APPNOTE.TXT
- * 6.3.10), cabinets (MS-CAB), tar (POSIX ustar and pax, GNU). */
+/* Decompression of files: HTTP's content codings, and the formats in which compressed symbol files come (zip, CAB, ...). It depends only on
+ * its arguments, not on a clock, configuration or other file, so it can run in any thread or process.  Standards: gzip RFC 1952 (several
+ * members), zlib RFC 1950, zstd RFC 8878 (all frames), brotli RFC 7932, xz, ZIP (APPNOTE.TXT 6.3.10), cabinets (MS-CAB), tar (POSIX ustar
+ * and pax, GNU). */
 #pragma once
 
 #include "base/bytes.h"
@@ -17,7 +16,7 @@ enum unpack_format {
     UNPACK_ZSTD,
     UNPACK_XZ,
     UNPACK_ZIP, /* must have exactly one member, whose name is ignored */
-    UNPACK_CAB, /* likewise */
+    UNPACK_CAB, /* must have exactly one file, whose name is ignored */
     UNPACK_TAR, /* one member is wanted, by its name */
     UNPACK_FORMATS,
 };
@@ -30,30 +29,31 @@ struct unpack_options { /* plain data */
 };
 
 struct unpack_result { /* plain data */
-    bool over_limit;   /* the error is a limit of the options, so the file is not damaged */
+    bool over_limit;   /* it failed because a limit of the options was exceeded: the file may be undamaged */
 };
 
 struct unpack_call {
     struct sl_bytes in;
     struct unpack_options options;
     struct sl_str member; /* UNPACK_TAR: name of the wanted member */
-    int out;              /* gets the output from its current offset on */
+    int out;              /* descriptor that the output is written to, from its current offset on */
     /* Called for each piece of at most 256 KiB of output: false ends the call with SL_CANCELLED. NULL = never. */
     bool (*may_continue)(void *arg);
     void *arg;
 };
 
-/* SL_MALFORMED: damaged, or over a limit of the options; SL_NOT_FOUND: the archive has no such member; SL_BUSY: out of memory;
- * SL_INTERNAL: `out` cannot be written; SL_CANCELLED. Blocks: pool work. */
+/* Decompresses `call->in`. SL_MALFORMED: damaged, or over a limit of the options; SL_NOT_FOUND: the archive has no such member; SL_BUSY:
+ * out of memory; SL_INTERNAL: `out` cannot be written; SL_CANCELLED: may_continue returned false. Blocks, so it is for pool threads. */
 enum sl_code unpack_bytes(const struct unpack_call *call, struct unpack_result *result, struct sl_error *error);
 
-/* Returns the wrapper that a file has by its first bytes (six are enough); UNPACK_NONE if it has none. */
+/* Returns the compressed format that a file has by its first bytes (six are enough); UNPACK_NONE if it has none of these. */
 enum unpack_format unpack_detect(struct sl_bytes head);
 
 /* ---- who runs it ---- */
 
-/* Replaces unpack_bytes on a pool thread by a function that runs it elsewhere, on the files `in` and `out`; `in` is read from its
- * beginning, `out` is empty. `time_ns` limits the CPU time (UINT64_MAX = no limit): beyond it SL_TIMEOUT. */
+/* unpack_set_runner sets a function that has unpack_bytes called elsewhere (in a worker process) instead of on a pool thread, for the files
+ * `in` and `out`; `in` is read from its beginning, `out` is empty. `time_ns` limits the CPU time (UINT64_MAX = no limit): beyond it
+ * SL_TIMEOUT. */
 struct unpack_request {
     struct unpack_options options;
     struct sl_str member;

@@ -1,5 +1,5 @@
-/* Archives, and the detection of files that arrive compressed: by their magic numbers, whatever their names. An archive must have
- * exactly one member, whose name is ignored; of a tar archive one member is taken by its name. */
+/* Unpacks archives, and detects compressed files by their magic numbers, whatever their names. A ZIP archive or cabinet must have exactly
+ * one member, whose name is ignored; of a tar archive one member is taken by its name. */
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
@@ -9,15 +9,15 @@
 
 enum { CAB_FILE_COUNT = 28 }; /* CFHEADER.cFiles (MS-CAB, 2.1) */
 
-/* Called by sl_zip_stream: passes a piece of the entry to the sink. */
+/* Called by sl_zip_stream for each piece of decompressed bytes: writes it to the output file. False ends the decompression. */
 static bool take_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
     (void)used;
     return decode_write(arg, piece.data, piece.size);
 }
 
-/* Decompresses the only member of a ZIP archive. SL_MALFORMED if there is not exactly one, or if it is encrypted or compressed in another
- * way. */
+/* Decompresses the only member of a ZIP archive. SL_MALFORMED if there is not exactly one, or if it is encrypted or neither stored nor
+ * deflated. */
 static enum sl_code read_only_entry(const struct sl_zip *zip, struct decode_sink *sink)
 {
     const struct sl_zip_sink pieces = {take_piece, sink};
@@ -31,7 +31,7 @@ static enum sl_code read_only_entry(const struct sl_zip *zip, struct decode_sink
     if (entry->method != SL_ZIP_STORED && entry->method != SL_ZIP_DEFLATED)
         return sl_fail(sink->error, SL_MALFORMED, "Compression method not supported");
     enum sl_code code = sl_zip_stream(zip, entry, &pieces, sink->error);
-    return code == SL_CANCELLED ? sink->error->code : code; /* the sink has set the error */
+    return code == SL_CANCELLED ? sink->error->code : code; /* SL_CANCELLED: take_piece has failed and set the error */
 }
 
 /* Opens a ZIP archive and decompresses its only member. */
@@ -46,7 +46,7 @@ static enum sl_code unwrap_zip(struct sl_bytes in, struct decode_sink *sink)
     return code;
 }
 
-/* Translates an error of libarchive. */
+/* Sets and returns the error for a failure of libarchive: SL_BUSY when out of memory, else SL_MALFORMED with libarchive's text. */
 static enum sl_code bad_archive(struct archive *a, struct decode_sink *sink)
 {
     const char *text = archive_error_string(a);
@@ -55,13 +55,13 @@ static enum sl_code bad_archive(struct archive *a, struct decode_sink *sink)
     return sl_fail(sink->error, SL_MALFORMED, "%s", text ? text : "corrupt archive");
 }
 
-/* True if reading may go on. Warnings concern the name, which is ignored. */
+/* True if libarchive can read on after this status. ARCHIVE_WARN concerns only the names of members, which do not matter here. */
 static bool usable(int status)
 {
     return status == ARCHIVE_OK || status == ARCHIVE_WARN;
 }
 
-/* Copies the contents of the entry whose header was read. */
+/* Writes the contents of the archive member whose header was read last to the output file. */
 static enum sl_code read_entry(struct archive *a, struct decode_sink *sink)
 {
     const void *piece;
@@ -74,7 +74,8 @@ static enum sl_code read_entry(struct archive *a, struct decode_sink *sink)
     return status == ARCHIVE_EOF ? SL_OK : bad_archive(a, sink);
 }
 
-/* Decompresses the only file of a cabinet. The number of files is read from the header, as libarchive does not tell it. */
+/* Decompresses the only file of a cabinet; SL_MALFORMED if there is not exactly one. The number of files is read from the cabinet's header
+ * here, as libarchive does not tell it. */
 static enum sl_code read_cab(struct archive *a, struct sl_bytes in, struct decode_sink *sink)
 {
     struct archive_entry *entry;
@@ -105,7 +106,8 @@ static enum sl_code unwrap_cab(struct sl_bytes in, struct decode_sink *sink)
 
 /* ---- one member of a tar archive ---- */
 
-/* Reads the archive up to the member: tar has no table of contents. */
+/* Finds the regular file with the name `member` in a tar archive and writes it to the output file. Reads the archive from its start, as tar
+ * has no table of contents. SL_NOT_FOUND if it has no such file. */
 static enum sl_code find_member(struct archive *a, struct sl_bytes in, struct sl_str member, struct decode_sink *sink)
 {
     struct archive_entry *entry;
@@ -158,7 +160,7 @@ bool fetch_is_wrapped(struct sl_bytes bytes)
     return unpack_detect(bytes) != UNPACK_NONE;
 }
 
-/* ---- all of them ---- */
+/* ---- all formats ---- */
 
 enum sl_code unpack_bytes(const struct unpack_call *call, struct unpack_result *result, struct sl_error *error)
 {

@@ -1,4 +1,4 @@
-/* URLs of downloads: parsed once, followed redirect by redirect (RFC 3986, RFC 9110 section 10.1.3 and 15.4). */
+/* URLs of downloads: parses them and the targets of redirects (RFC 3986, RFC 9110 section 10.1.3 and 15.4). */
 #include <stdlib.h>
 
 #include "fetch/impl.h"
@@ -14,7 +14,7 @@ static const char *url_part(struct sl_arena *arena, CURLU *url, CURLUPart what, 
     return copy;
 }
 
-/* Changes the text itself; NULL stays NULL. */
+/* Changes ASCII letters of the text to lower case, in place; NULL stays NULL. */
 static const char *url_lower(const char *text)
 {
     for (char *c = (char *)text; text && *c; c++)
@@ -22,8 +22,8 @@ static const char *url_lower(const char *text)
     return text;
 }
 
-/* True if the URL built from the parts parses to the same parts. A percent-decoded host may be a number, and then parse to
- * another host. */
+/* True if hop->url, which was built from the parts, parses to the same host and port and has no user. Percent-decoding may have made the
+ * host a number, which as a part of a URL is another host (an IPv4 address). */
 static bool stable(struct sl_arena *arena, CURLU *url, const struct hop *hop)
 {
     if (curl_url_set(url, CURLUPART_URL, hop->url, 0) != CURLUE_OK)
@@ -34,8 +34,8 @@ static bool stable(struct sl_arena *arena, CURLU *url, const struct hop *hop)
     return host && port && !user && strcmp(host, hop->host) == 0 && strcmp(port, hop->port) == 0;
 }
 
-/* Splits a parsed URL into the parts of a hop. User and password are moved out of the URL, so that they appear in no log. The
- * fragment is never sent. */
+/* Fills in the parts of a hop from a parsed http(s) URL. User and password are taken out of the URL, so that they appear in no log, and the
+ * fragment, which is never sent. */
 static enum sl_code fill(struct sl_arena *arena, CURLU *url, struct hop *hop, struct sl_error *error)
 {
     hop->scheme = url_part(arena, url, CURLUPART_SCHEME, 0);
@@ -56,7 +56,8 @@ static enum sl_code fill(struct sl_arena *arena, CURLU *url, struct hop *hop, st
     return SL_OK;
 }
 
-/* Parses a URL, relative to `base` unless that is NULL. A redirect may have blanks and non-ASCII characters, which are encoded. */
+/* Parses an absolute URL or, if `base` is not NULL, the target of a redirect from `base`, which may be relative. Blanks and non-ASCII
+ * characters in a target are percent-encoded, as servers send them; in an absolute URL they are an error. */
 static enum sl_code parse(struct sl_arena *arena, const char *base, const char *text, struct hop *hop,
                           struct sl_error *error)
 {
@@ -79,7 +80,8 @@ enum sl_code hop_parse(struct sl_arena *arena, const char *url, struct hop *hop,
     return parse(arena, NULL, url, hop, error);
 }
 
-/* User and password of `from` are sent again only to the same host, scheme and port. */
+/* Takes over user and password of `from` only if scheme, host and port are the same. Once a redirect has led to another host, is_other_host
+ * stays set, even if a later one leads back. */
 enum sl_code hop_follow(struct sl_arena *arena, const struct hop *from, const char *location, struct hop *to,
                         struct sl_error *error)
 {
@@ -96,7 +98,7 @@ bool hop_same_host(const struct hop *a, const struct hop *b)
     return strcmp(a->scheme, b->scheme) == 0 && strcmp(a->host, b->host) == 0 && strcmp(a->port, b->port) == 0;
 }
 
-/* The query may have a token, which must not be sent to another host. */
+/* To another host, the Referer is without query, which may have a token; from https to http there is none (RFC 9110, 10.1.3). */
 const char *hop_referer(struct sl_arena *arena, const struct hop *from, const struct hop *to)
 {
     if (strcmp(from->scheme, "https") == 0 && strcmp(to->scheme, "http") == 0)
@@ -104,7 +106,6 @@ const char *hop_referer(struct sl_arena *arena, const struct hop *from, const st
     return hop_same_host(from, to) ? from->url : fetch_public_url(arena, from->url);
 }
 
-/* The host has its port only if that is not the usual one of the scheme. False if the URL is invalid, or when out of memory. */
 bool fetch_split_url(struct sl_arena *arena, const char *url, struct fetch_url *parts)
 {
     struct hop hop;
@@ -133,16 +134,16 @@ const char *fetch_public_url(struct sl_arena *arena, const char *text)
     return out;
 }
 
-/* Returns the size of the scheme in front of "://"; 0 if the URL does not begin so. curl accepts other numbers of slashes, and then
- * finds another host than other parsers do. */
+/* Returns the length of the scheme in front of "://"; 0 if the text does not begin with a scheme and exactly two slashes. curl also accepts
+ * other numbers of slashes, and then finds another host than other parsers do. */
 static size_t scheme_size(const char *text)
 {
     size_t size = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
     return strncmp(text + size, "://", 3) == 0 && text[size + 3] != '/' ? size : 0;
 }
 
-/* True for the simple form of nearly all sources: http(s), a name or number, a port, a path of unreserved characters. It needs no
- * parser, so that libcurl is not loaded for it. */
+/* True if the URL has the simple form that most sources have: http(s), a host of unreserved characters, maybe a port, and a path of
+ * unreserved characters. Such a URL is valid without a check by libcurl, which need not be loaded then. */
 static bool is_plain_url(const char *text)
 {
     static const bool path[256] = {['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['0' ... '9'] = true, ['-'] = true,
