@@ -322,6 +322,6 @@ enum sl_code walks_read_answer(struct sl_bytes answer, struct thread_walk *walks
     if (!has_memory)
         return sl_budget_fail(arena->budget, error);
     return r.failed || sl_reader_left(&r)
-               ? sl_fail(error, SL_MALFORMED, "the reader gave no proper stacks for this file")
+               ? sl_fail(error, SL_MALFORMED, "the stack walker gave a damaged answer for this file")
                : SL_OK;
 }

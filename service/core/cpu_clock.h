@@ -10,8 +10,8 @@
 struct cpu_clock {
     uint64_t serial; /* unique: never reused for another clock */
     uint64_t limit_ns;
-    _Atomic uint64_t
-        spent_ns; /* sum; each thread adds its time now and then (cpu_clock_expired) and at the end (cpu_clock_leave) */
+    /* Sum of all threads: each adds its time now and then (cpu_clock_expired) and at the end (cpu_clock_leave). */
+    _Atomic uint64_t spent_ns;
 };
 
 void cpu_clock_init(struct cpu_clock *clock, uint64_t limit_ns);

@@ -36,7 +36,7 @@ struct crash_module {
 static struct {
     bool open;
     pid_t loop_thread;
-    atomic_int thread; /* the one that reports; 0 = none */
+    atomic_int thread; /* id of the thread that writes the report; 0 = none */
     struct sigaction before[SIGNALS];
     struct crash_module modules[MAX_MODULES];
     size_t module_count;
@@ -78,7 +78,7 @@ static void crash_put(const int fds[2], struct crash_line *line)
     line->text[line->size++] = '\n';
     for (int i = 0; i < 2; i++)
         if (fds[i] >= 0 && write(fds[i], line->text, line->size) < 0)
-            continue; /* no one is left to report this to */
+            continue; /* nowhere to report this */
     line->size = 0;
 }
 
@@ -246,9 +246,8 @@ void crash_report(int number, const siginfo_t *info)
             pause();
         return; /* this thread crashed again while it wrote the report: end now */
     }
-    alarm(
-        /* ends the process if the report hangs, e.g. at a lock of the unwinder that another thread holds */
-        PATIENCE_S);
+    /* ends the process if the report hangs, e.g. at a lock of the unwinder that another thread holds */
+    alarm(PATIENCE_S);
     int fds[2] = {STDERR_FILENO, log_report_fd()};
     struct crash_stack_walk walk = {fds, 0};
     journal_note_end(number, info->si_code > 0);
@@ -301,8 +300,7 @@ void crash_open(void)
     crash.open = true;
     crash.loop_thread = gettid();
     dl_iterate_phdr(take_module, NULL);
-    _Unwind_Backtrace(stop_walk,
-                      NULL); /* the unwinder initializes itself at its first use: not safe in a signal handler */
+    _Unwind_Backtrace(stop_walk, NULL); /* the unwinder's first use initializes it: not safe in a handler */
     crash_thread();
     for (size_t i = 0; i < SIGNALS; i++)
         if (signals[i].number != SIGBUS) /* has a handler already (sigbus_guard.c), which calls crash_report */

@@ -46,7 +46,7 @@ void fiber_group_deadline(struct fiber_group *group, uint64_t ms);
 void fiber_group_cancel(struct fiber_group *group);
 
 /* fiber_group_wait suspends the caller until all fibers of the group have ended (cancelled or not), then takes the group out of its parent.
- * fiber_group_finish only does the latter, for a group whose fibers are known to have ended. Call one of them before the group's memory is
+ * fiber_group_finish only takes it out, for a group whose fibers are known to have ended. Call one of them before the group's memory is
  * freed. */
 void fiber_group_wait(struct fiber_group *group) SL_SUSPENDS;
 void fiber_group_finish(struct fiber_group *group);

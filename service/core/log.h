@@ -54,7 +54,7 @@ bool log_set_file(const char *path, struct sl_error *error); /* NULL = stderr (f
 /* Sets the file for lines of the module `access`; NULL = they go where all other lines go. */
 bool log_set_access_file(const char *path, struct sl_error *error);
 void log_reopen(void); /* opens the files again by their paths, after a rotation */
-/* An error that was logged: its JSON line, and where it was logged. */
+/* A line of level ERROR, as JSON, and the place in the source that has logged it. */
 struct log_report {
     const char *module, *message, *file;
     int line;

@@ -65,7 +65,7 @@ void loop_init(unsigned pool_threads)
     pool_threads_now = pool_threads ? pool_threads : loop_cores();
     char number[16];
     snprintf(number, sizeof number, "%u", pool_threads_now + pool_background_threads(pool_threads_now));
-    setenv("UV_THREADPOOL_SIZE", number, 1);
+    setenv("UV_THREADPOOL_SIZE", number, 1); /* libuv reads it when it starts the threads */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* writing beyond RLIMIT_FSIZE fails with EFBIG instead */
     stopping = false;

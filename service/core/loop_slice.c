@@ -18,7 +18,7 @@ static struct sl_list queue;
 bool loop_slice_is_used_up(void)
 {
     uint64_t now = uv_hrtime();
-    if (slice_began_ns == 0)
+    if (slice_began_ns == 0) /* the first call since new_slice(): the slice begins now */
         slice_began_ns = now;
     bool over = now - slice_began_ns > SLICE_NS;
     if (over)

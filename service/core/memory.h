@@ -42,7 +42,7 @@ void memory_transfer(struct memory_reservation *to, struct memory_reservation *f
  * and end of the job. Does not wake fibers in memory_reserve: the next memory_resize does. Any thread. */
 void memory_charge(uint64_t *held, uint64_t bytes);
 
-uint64_t memory_used(void);  /* including that of memory_charge */
+uint64_t memory_used(void);  /* reserved by requests and charged to pool jobs (memory_charge) */
 uint64_t memory_limit(void); /* the budget */
 
 /* The function of a fiber: regularly returns free memory of malloc to the kernel (malloc_trim(3)), until the fiber's group is cancelled. */

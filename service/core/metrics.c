@@ -562,7 +562,7 @@ void metrics_collect(void)
 void metrics_write(struct sl_buf *out, bool open_metrics)
 {
     metric_set(METRIC_BUILD_INFO, 1, BUILD_VERSION, build_commit(), __VERSION__);
-    for (int i = 0; i < METRIC_MOZILLA_NAMES; i++) {
+    for (int i = 0; i < METRIC_MOZILLA_NAMES; i++) { /* the metrics from there on are only for statsd */
         if (!table[i].labels[0])
             metric_series((enum metric)i, NULL, NULL, NULL); /* a metric without labels always has a sample */
         write_metric(own, out, (enum metric)i, open_metrics);

@@ -36,7 +36,7 @@ void metric_series_observe(struct metric_series *series, double value); /* a his
 /* The current values of a series. */
 struct metric_sample {
     const char *labels[4]; /* values, in the order of the table; absent ones are "" */
-    double value;          /* of a counter or gauge; for a histogram the sum */
+    double value;          /* the value of a counter or gauge; the sum of a histogram's values */
     const double *bounds;  /* upper bounds of the first `bucket_count` buckets; one more bucket has larger values */
     unsigned bucket_count;
     unsigned long long buckets[20], count; /* buckets are not cumulative; `count` is the total */

@@ -133,7 +133,7 @@ void metrics_merge_dead_process(size_t index, const char *why)
     if (!all.stores)
         return;
     struct metrics_store *store = store_at(index);
-    atomic_fetch_add(&all.common->merge_count, 1);
+    atomic_fetch_add(&all.common->merge_count, 1); /* odd until all is added */
     for (int metric = 0; metric < METRIC_COUNT; metric++)
         if (metrics_table[metric].kind != METRIC_GAUGE)
             merge_metric(store, (enum metric)metric);

@@ -86,8 +86,8 @@ enum sl_code parts_get(struct exchange *first, struct sl_error *error)
     struct fetch_download *d = first->download;
     struct byte_range ranges[MAX_PARTS];
     struct exchange parts[MAX_PARTS], *all[MAX_EXCHANGES] = {first};
-    if (ftruncate(d->fd, (off_t)first->range.total) !=
-        0) /* no blocks are allocated; each range is written at its place */
+    /* allocates no blocks: each range is written at its place in the file */
+    if (ftruncate(d->fd, (off_t)first->range.total) != 0)
         return sl_fail_errno(error, errno, "cannot allocate space for the downloaded file");
     size_t count = byte_range_split(&first->range, fetch_state.options.split_size, ranges), started = 0;
     enum sl_code code = SL_OK;
