@@ -14,7 +14,7 @@
 extern const struct converter converter_walk;
 struct walk_options {
     int64_t steps;                                     /* work that is left for all walks */
-    bool frame_pointer_first, keeps_registers, compat; /* as in struct sl_walk_target */
+    bool frame_pointer_first, keeps_registers, compat; /* the members of struct sl_walk_target with these names */
 };
 struct walks_result {
     int64_t steps;    /* work that is left after the call, at most walk_options.steps */

@@ -26,7 +26,7 @@ struct fiber_trace_ids { /* distributed trace of a request; the texts follow the
 
 struct fiber {
     void *sp;
-    struct fiber *next_ready; /* or the next warm stack */
+    struct fiber *next_ready; /* in the queue of ready fibers; of an ended fiber, in the list `warm` of its stack */
     struct fiber_group *group;
     struct fiber *next, **link; /* list of the group */
     void (*run)(void *arg);
@@ -34,10 +34,10 @@ struct fiber {
     bool parked, ready, cancellable, ended;
     void *fake_stack, *tsan; /* for the sanitizers */
     const struct journal_work *work;
-    const atomic_bool *cancel;     /* flag that cancels its pool jobs; NULL = none */
+    const atomic_bool *cancel;     /* flag that cancels the fiber's pool jobs; NULL = none */
     struct fiber_trace_ids *trace; /* a reference; NULL = none */
     uint64_t waited_ns;
-    const char *expects; /* what it waits for while it is parked; NULL = not named */
+    const char *expects; /* what the fiber waits for while it is parked (fiber_set_wait_reason); NULL = not named */
     uint8_t request_id_size;
     char request_id[MAX_REQUEST_ID];
 };

@@ -29,7 +29,7 @@ struct fiber_group {
     size_t count;                     /* live fibers of the group itself, without those of child groups */
     void *timer;                      /* the timer of the deadline; NULL = no deadline */
     atomic_bool cancelled;            /* written by the loop; pool threads may read it */
-    bool expired;                     /* cancelled by its deadline */
+    bool expired;                     /* the deadline has cancelled the group */
     /* Called when the last fiber of the group has ended, by the loop or in fiber_run; it may free or reuse the group's memory. NULL =
      * nothing. */
     void (*on_empty)(struct fiber_group *group);

@@ -10,8 +10,8 @@ void loop_slices_open(uv_loop_t *loop);
 void loop_slices_close(void);
 void fibers_open(uv_loop_t *loop);
 bool fibers_run_ready(void);  /* runs the ready fibers until the time slice is used up; true if some are left */
-void fibers_close(void);      /* closes handles; the loop must run once more */
-void fibers_free(void);       /* after the loop has ended: stacks and timers */
+void fibers_close(void);      /* closes the timers of fibers; the loop must run once more */
+void fibers_free(void);       /* after the loop has ended: frees stacks and timers */
 void sigbus_guard_open(void); /* installs the handler of SIGBUS */
 
 /* Work for a thread of the pool, submitted by the loop thread. Embedded in a struct of the caller, which must live until `done` is

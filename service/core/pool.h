@@ -42,8 +42,8 @@ static inline bool pool_is_heavy(uint64_t bytes)
  * mapped file was truncated or cannot be read. Log lines of the job have the request id of the fiber. */
 enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, struct sl_error *error) SL_SUSPENDS;
 
-/* Runs a function that can fail on the pool, like pool_run. Returns its code and error, or those of pool_run if it did not run to its
- * end. */
+/* Runs on the pool, like pool_run, a function that returns a code. Returns its code and error, or those of pool_run if it did not run to
+ * its end. */
 typedef enum sl_code pool_step(void *arg, struct sl_error *error);
 enum sl_code pool_call(enum pool_job kind, pool_step *step, void *arg, struct sl_error *error) SL_SUSPENDS;
 

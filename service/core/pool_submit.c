@@ -24,8 +24,8 @@ static void run(uv_work_t *request)
     work->run(work);
 }
 
-/* On the loop, when a thread has done a work. Starts the next one that waits before it calls `done`, which may submit another one: that
- * must not overtake those that wait. */
+/* On the loop, when a thread has finished a piece of work. Starts the next one that waits before it calls `done`, which may submit another
+ * one: that must not overtake those that wait. */
 static void done(uv_work_t *request, int status)
 {
     struct pool_work *work = request->data, *next = SL_LIST_FIRST(&waiting, struct pool_work, link);

@@ -14,8 +14,8 @@
 
 struct statsd_options {
     const char *server; /* "host:port", "[address]:port" or "unix:/path" */
-    const char *prefix; /* of all names */
-    const char *tags;   /* of all values: "a:b,c:d"; empty = none. Must outlive statsd_run */
+    const char *prefix; /* put before each name, with a dot; empty = none */
+    const char *tags;   /* added to each line: "a:b,c:d"; empty = none. Must outlive statsd_run */
     bool tagged;        /* false: send no tags at all */
     /* also push metrics under the names of Mozilla's services: without the prefix, with a tag `host` */
     bool mozilla_names;

@@ -196,7 +196,7 @@ static enum sl_code store_bundle(struct store_tmp_file *file, struct sl_str sha1
         release = (struct artifact_release){sl_str(indexing->result.release), sl_str(indexing->result.dist)};
     struct sl_str ids = {(const char *)indexing->mapping.bytes.data, indexing->mapping.bytes.size};
     if (code == SL_OK && !ids_are_valid(ids))
-        code = sl_fail(error, SL_MALFORMED, "the reader of the bundle gave no proper list of debug ids");
+        code = sl_fail(error, SL_MALFORMED, "reading the bundle gave a damaged list of debug ids");
     if (code == SL_OK && !release.release.size && !ids.size)
         code = sl_fail(error, SL_MALFORMED, "the bundle has neither a release nor debug ids: it could never be found");
     return code == SL_OK ? publish_bundle(file, sha1, ids, &release, error) : code;

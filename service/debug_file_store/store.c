@@ -113,6 +113,7 @@ void debug_files_apply(struct config *config)
     /* if the Mozilla API uses this list of sources, which is replaced below, it must use the new one */
     bool is_fallback = config->mozilla.fallbacks == config->sources;
     size_t count = config->source_count;
+    /* the cast: what debug_files_append returns is this list or a copy of it, neither of which is const */
     struct source *all = (struct source *)(uintptr_t)debug_files_append(config->sources, &count, &config->arena);
     if (!all || all == config->sources)
         return;

@@ -66,7 +66,7 @@ struct fetch_request {
     bool keep_wrapper;   /* do not decompress the finished file */
     bool whole;          /* do not use range requests */
     bool refuse_empty;   /* an empty response is a failure (SL_DOWNLOAD_ERROR) */
-    bool refuse_pages;   /* so is a web page: servers and proxies send one if they want a login first */
+    bool refuse_pages;   /* a web page is a failure: servers and proxies send one if they want a login first */
     unsigned attempts;   /* 0 = three, with short pauses; else this many, with exponential, random pauses */
     /* The request goes to the credential service of the machine: metadata addresses are allowed; no proxy, no redirects. */
     bool own;

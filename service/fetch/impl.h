@@ -91,8 +91,10 @@ struct transfer {
     void *arg;
     struct fiber_wait_list *events; /* woken on each event; shared by the transfers of one download */
     /* out */
-    bool done, head_complete, opened, restricted, too_long;
-    bool scarce; /* memory or descriptors were out: it is not the server that has failed */
+    bool done, head_complete;
+    bool opened, restricted; /* a socket was created; an address was refused (address_refused) */
+    bool too_long;           /* the body exceeds `limit` */
+    bool scarce;             /* memory or descriptors were out: it is not the server that has failed */
     CURLcode result;
     long os_error; /* errno of a failed connect; 0 = another failure */
     long status;
@@ -107,7 +109,8 @@ struct transfer {
     /* private */
     CURL *easy;
     struct transfer *next_running, **running_link;
-    struct transfer *next_gone, **gone_link; /* list of transfer_resume; gone_link NULL: not in it */
+    /* list of transfers that transfer_resume continues; gone_link NULL: not in it */
+    struct transfer *next_gone, **gone_link;
     enum body_action action;
     bool paused;      /* curl receives no more until the spool is written */
     bool has_changed; /* an event since the last transfer_wait */

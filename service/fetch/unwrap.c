@@ -123,7 +123,7 @@ static enum sl_code find_member(struct archive *a, struct sl_bytes in, struct sl
                                  : bad_archive(a, sink);
 }
 
-/* Opens a tar archive and copies one of its members. */
+/* Opens a tar archive and writes the member that the call names to the output file. */
 static enum sl_code take_member(struct sl_bytes in, struct decode_sink *sink)
 {
     struct archive *a = archive_read_new();
