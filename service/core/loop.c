@@ -114,7 +114,7 @@ unsigned loop_default_connections(void)
     return connections < 10000 ? (unsigned)connections : 10000;
 }
 
-/* F_DUPFD returns the lowest free descriptor, so a number within 5 % of the limit shows that nearly all are in use. */
+/* F_DUPFD returns the lowest free descriptor: if its number is within 5 % of the limit, nearly all are in use. */
 bool loop_descriptors_short(void)
 {
     struct rlimit files;

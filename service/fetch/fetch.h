@@ -121,8 +121,8 @@ enum sl_code fetch_relay(const struct fetch_relay *relay, int *status, struct sl
                          struct sl_error *error) SL_SUSPENDS;
 
 /* Replaces a file by its decompressed contents, if it is compressed (gzip, zlib, zstd, xz, zip, CAB). `max_size` is for the contents; 0 =
- * max_download_size. SL_MALFORMED with the decoder's text; SL_TIMEOUT after max_download_timeout; SL_CANCELLED, SL_BUSY, SL_INTERNAL. On
- * failure the file stays as it was. */
+ * max_download_size. SL_MALFORMED with the decoder's text; SL_TIMEOUT after max_download_timeout; SL_CANCELLED, SL_BUSY, SL_INTERNAL. If
+ * decompressing fails, the file stays as it was. */
 enum sl_code fetch_unpack(int fd, uint64_t max_size, struct sl_error *error) SL_SUSPENDS;
 /* Does the same as fetch_unpack in the calling thread, without a fiber: for commands. Blocks. */
 enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error);

@@ -71,7 +71,7 @@ enum sl_code fetch_relay(const struct fetch_relay *relay, int *status, struct sl
                          .socket = relay->socket,
                          .pool = DRIVER_OWN,
                          .limit = relay->max_size,
-                         .head = time_limit(relay->timeout_ns),
+                         .head = time_limit(relay->timeout_ns), /* here the limit for the whole response */
                          .decide = relay_decide,
                          .method = relay->method,
                          .body = {(const char *)relay->body.data, relay->body.size},
