@@ -34,7 +34,7 @@ static atomic_bool keeps_values, has_mozilla_names;
 static pthread_mutex_t insert_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Returns the FNV-1a hash of the label values; each ends with the byte 0xFF, which UTF-8 does not have, so that ("a", "b") and ("ab", "")
- * differ. Never 0. */
+ * differ. */
 static uint64_t hash_labels(const char *const values[MAX_LABELS])
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -43,7 +43,7 @@ static uint64_t hash_labels(const char *const values[MAX_LABELS])
             hash = (hash ^ (uint8_t)*at) * 0x100000001b3u;
         hash = (hash ^ 0xFF) * 0x100000001b3u;
     }
-    return hash ? hash : 1;
+    return hash;
 }
 
 /* Allocates zeroed memory. A shared store (size not 0) has memory of its own, which is used up from its start and never freed; when that is
