@@ -43,7 +43,7 @@ static uint32_t read_count(struct sl_reader *r, size_t least)
     return r->failed ? 0 : count;
 }
 
-/* Reads a byte that may be at most `most`. */
+/* Reads a byte; the reader fails if it is greater than `most`. */
 static uint8_t read_small(struct sl_reader *r, uint8_t most)
 {
     uint8_t value = sl_read_u8(r);
@@ -93,7 +93,7 @@ struct walks_work {
     struct sl_arena arena;
     struct sl_minidump dump;
     struct sl_walk_module *modules;
-    struct walk_table *tables; /* of the request */
+    struct walk_table *tables; /* CFI caches and symcaches that the request lists */
     uint32_t table_count;
     struct sl_budget work;
     struct sl_buf out;

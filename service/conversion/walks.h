@@ -13,7 +13,7 @@
 
 extern const struct converter converter_walk;
 struct walk_options {
-    int64_t steps;                                     /* work that is left for all walks */
+    int64_t steps;                                     /* work that all walks together may still do */
     bool frame_pointer_first, keeps_registers, compat; /* the members of struct sl_walk_target with these names */
 };
 struct walks_result {
@@ -28,7 +28,7 @@ struct walk_table {
     bool is_found;                  /* false: the module has no such table */
     bool is_used;                   /* a walk has needed it; set by walks_read_answer, never cleared */
     uint64_t ahead;                 /* add it to an address relative to the module to look it up in the table */
-    struct sl_bytes bytes;          /* of the file */
+    struct sl_bytes bytes;          /* contents of the table's file */
     const struct file_place *place; /* as in struct converter_input */
 };
 

@@ -18,4 +18,4 @@ void duration_format_short(uint64_t ns, struct sl_buf *out);
 bool size_parse(struct sl_str text, uint64_t *bytes);
 
 #define DURATION_MS(ns) ((ns) / 1000000u)
-#define DURATION_NEVER  UINT64_MAX /* no limit (null in the configuration) */
+#define DURATION_NEVER  UINT64_MAX /* a time limit that never passes (null in the configuration) */

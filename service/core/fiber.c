@@ -20,7 +20,7 @@
 enum { STACK_SIZE = 256 * 1024, GUARD_SIZE = 4096, WARM_STACKS = 512, MAX_REQUEST_ID = 128 };
 
 struct fiber_trace_ids { /* distributed trace of a request; the texts follow the struct */
-    unsigned holders;    /* fibers that refer to it */
+    unsigned holders;    /* number of fibers that refer to it */
     struct sl_str trace, baggage;
 };
 
@@ -28,11 +28,11 @@ struct fiber {
     void *sp;
     struct fiber *next_ready; /* in the queue of ready fibers; of an ended fiber, in the list `warm` of its stack */
     struct fiber_group *group;
-    struct fiber *next, **link; /* list of the group */
+    struct fiber *next, **link; /* in the list of the group's fibers */
     void (*run)(void *arg);
     void *arg;
     bool parked, ready, cancellable, ended;
-    void *fake_stack, *tsan; /* for the sanitizers */
+    void *fake_stack, *tsan; /* state of AddressSanitizer and ThreadSanitizer for this fiber */
     const struct journal_work *work;
     const atomic_bool *cancel;     /* flag that cancels the fiber's pool jobs; NULL = none */
     struct fiber_trace_ids *trace; /* a reference; NULL = none */
@@ -47,8 +47,8 @@ struct fiber {
 struct timer {
     uv_timer_t handle;
     struct timer *next_free;
-    struct fiber *fiber;       /* to wake, after `fired` is set */
-    struct fiber_group *group; /* or to cancel */
+    struct fiber *fiber;       /* the fiber to wake when the timer fires; NULL = none */
+    struct fiber_group *group; /* the group to cancel when the timer fires; NULL = none */
     bool fired;
 };
 
@@ -586,7 +586,7 @@ void fiber_group_wait(struct fiber_group *group)
 }
 
 /* ---- wait lists ---- */
-/* Takes a node out of the list. */
+/* Takes the node of a waiting fiber out of the list. */
 static void list_remove(struct fiber_wait_list *list, struct fiber_wait_node *node)
 {
     if (node->previous)

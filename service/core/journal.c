@@ -16,7 +16,7 @@
  *     0x120  busy 0  ... */
 struct journal_head {
     char magic[8];
-    int32_t pid, number, slot; /* slot of the thread that failed; -1 = not known */
+    int32_t pid, number, slot; /* process; signal that ended it; slot of the thread that crashed, -1 = not known */
     uint32_t on_purpose, slots, unused;
 };
 struct journal_slot {
@@ -67,7 +67,7 @@ void journal_describe(struct journal_work *work, const char *kind, const uint8_t
 static void journal_put(const void *data, size_t size, off_t at)
 {
     if (journal.fd >= 0 && pwrite(journal.fd, data, size, at) < 0)
-        return; /* only a note for the next process is lost */
+        return; /* harmless: only a note for the next process is lost */
 }
 
 static off_t slot_at(size_t i)

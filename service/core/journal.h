@@ -10,7 +10,7 @@
 
 #include "base/bytes.h"
 
-enum { JOURNAL_MAX_SLOTS = 1024 }; /* threads; further ones have no slot */
+enum { JOURNAL_MAX_SLOTS = 1024 }; /* threads that can note their work; further ones note nothing */
 
 struct journal_work {
     char kind[28];   /* cache kind, or type of file */

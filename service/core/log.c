@@ -117,7 +117,7 @@ struct log_destination {
     uint64_t dropped;            /* lines that did not fit, since the log last said so */
     atomic_bool running;         /* the writer thread runs; a crash report reads it without the lock */
     bool stopping, sleeping, hurry;
-    atomic_int fd; /* of the file; -1 = none */
+    atomic_int fd; /* descriptor of the log file; -1 = none */
     char *path;
 };
 #define SINK                                                                                                           \

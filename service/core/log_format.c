@@ -258,7 +258,7 @@ static void put_json_field(struct log_line *line, const struct log_field *field)
     if (line->cut)
         return;
     size_t size = strlen(field->key);
-    if (size + 4 > LOG_LINE_MAX - line->size) { /* no value without its key */
+    if (size + 4 > LOG_LINE_MAX - line->size) { /* the key does not fit: leave out the value too */
         line->cut = true;
         return;
     }

@@ -1,4 +1,4 @@
-/* Between log.c (levels, ring, writer) and log_format.c (lines). */
+/* What log.c (levels, destinations, writer threads) needs of log_format.c (text of lines). */
 #pragma once
 
 #include "core/log.h"

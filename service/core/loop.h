@@ -25,7 +25,7 @@ bool loop_descriptors_short(void);
 void loop_run(void);
 void loop_run_fiber(void (*run)(void *arg), void *arg);
 void loop_stop(void);
-void loop_close(void); /* after loop_run: closes what core opened */
+void loop_close(void); /* after loop_run: closes what loop_init has opened */
 
 uint64_t loop_now_ms(void); /* monotonic, time at the start of this turn of the loop */
 /* True at most once a minute for each `*next_ms`, which is 0 at first: to limit log lines about a state that lasts. */

@@ -23,5 +23,6 @@ struct loop_waiter {
     bool taken;                              /* the entry is in the queue */
 };
 
-void loop_waiter_enter(struct loop_waiter *waiter, void (*run)(struct loop_waiter *waiter)); /* appends it, once */
-void loop_waiter_leave(struct loop_waiter *waiter); /* allowed also if it is not queued */
+/* appends it unless it is queued already */
+void loop_waiter_enter(struct loop_waiter *waiter, void (*run)(struct loop_waiter *waiter));
+void loop_waiter_leave(struct loop_waiter *waiter); /* takes it out of the queue, if it is there */

@@ -20,7 +20,7 @@ struct lru {
     void (*release)(struct lru *lru, struct lru_entry *entry); /* frees an entry that was removed from the cache */
     /* True if an entry must not be evicted, although the cache is over its limit or the entry has expired; NULL = evict any. */
     bool (*in_use)(const struct lru_entry *entry);
-    /* read only */
+    /* read only for users of the cache */
     struct sl_map map;
     struct sl_list entries; /* most recently used first */
     uint64_t size;

@@ -7,14 +7,14 @@
 
 #include "base/buf.h"
 
-/* METRIC_HTTP_REQUESTS and so on. */
+/* The numbers of metrics, METRIC_HTTP_REQUESTS and so on, made from the rows of metrics.def. */
 enum metric {
 #define METRIC(number, ...) METRIC_##number,
 #include "core/metrics.def"
 #undef METRIC
     METRIC_COUNT
 };
-#define METRIC_MOZILLA_NAMES METRIC_ELIOT_PAGEVIEW /* the first metric with only Mozilla's name */
+#define METRIC_MOZILLA_NAMES METRIC_ELIOT_PAGEVIEW /* from here on: metrics of Mozilla's services, only for statsd */
 
 /* Change the series with these label values: add `n` to a counter, set a gauge, observe a value of a histogram. Labels that the metric does
  * not have are NULL. */

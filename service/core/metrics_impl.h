@@ -54,7 +54,7 @@ struct metrics_store {
     /* Size in bytes of the shared memory that begins with this struct; series and texts are allocated from the rest of it. 0 = there is
      * none: they are allocated by malloc. */
     size_t size;
-    atomic_size_t used; /* bytes of it that are allocated */
+    atomic_size_t used; /* bytes of the shared memory that are allocated */
 };
 extern struct metrics_store *metrics_own; /* store of this process */
 /* Like metric_series, in any store: finds the series with these labels without a lock, or adds it. NULL when out of memory, and for
@@ -87,9 +87,9 @@ void metrics_write_header(struct sl_buf *out, const char *name, const char *type
 void metrics_write_process(struct sl_buf *out, bool open_metrics);
 void metrics_write_times(struct sl_buf *out, bool open_metrics, double cpu_seconds, double busy_seconds);
 
-/* One series to push for one period. */
+/* What is pushed of one series: the values since the last push, or a gauge's present value. */
 struct metric_push {
-    const char *name;               /* without the prefix */
+    const char *name;               /* name of the metric without the prefix */
     const char *const *label_names; /* METRIC_LABELS pointers; absent ones are NULL */
     struct metric_sample sample;
     bool gauge, seconds, is_mozilla;

@@ -17,13 +17,13 @@ struct metric_text_family {
     struct metric_text_family *next;
     struct sl_str head; /* the comment lines (HELP and TYPE) in front of the samples */
     struct metric_text_series *first, **end;
-    struct sl_map series; /* by name */
+    struct sl_map series; /* finds a series by its name with labels */
     enum metric_sum sum;
 };
 
 struct metrics_text_sum {
     struct sl_arena arena;
-    struct sl_map families; /* by head */
+    struct sl_map families; /* finds a family by its comment lines */
     struct metric_text_family *first, **end;
     bool failed;
 };

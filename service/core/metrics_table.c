@@ -8,7 +8,7 @@ static const struct metric_buckets counts = {
 static const struct metric_buckets sizes = {
     12,
     {4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864, 268435456, 1073741824, 4294967296, 17179869184}};
-static const struct metric_buckets pushed = {0}; /* buckets that are never read */
+static const struct metric_buckets pushed = {0}; /* only for statsd, which gets the values: no buckets */
 
 #define COUNTER       .kind = METRIC_COUNTER
 #define GAUGE         .kind = METRIC_GAUGE

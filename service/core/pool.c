@@ -49,7 +49,7 @@ unsigned pool_background_threads(unsigned pool_threads)
 struct parallel_team {
     atomic_uint references;
     atomic_size_t next; /* index of the next item */
-    size_t count;       /* of items */
+    size_t count;       /* number of items */
     void (*work)(void *arg, size_t index, unsigned worker);
     void *arg;
     unsigned workers; /* most threads at once, with the caller */
@@ -63,13 +63,13 @@ struct parallel_team {
     struct sl_str request_id;
     const struct journal_work *journal_work;
     const atomic_bool *cancel;
-    struct sl_link link; /* list `incoming` or `open_teams` */
+    struct sl_link link; /* in the list `incoming` or `open_teams` */
 };
 
 static uv_async_t incoming_async;
 static pthread_mutex_t incoming_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sl_list incoming;   /* teams; protected by incoming_lock */
-static struct sl_list open_teams; /* loop thread */
+static struct sl_list open_teams; /* teams that may get helpers; loop thread */
 
 /* Drops a reference to the team; the last one frees it. */
 static void team_drop(struct parallel_team *team)
@@ -214,7 +214,7 @@ static struct parallel_team *team_open(const struct sl_parallel *self, size_t co
     struct parallel_team *team = calloc(1, sizeof *team);
     if (!team)
         return NULL;
-    atomic_init(&team->references, 2); /* of the caller and of the loop */
+    atomic_init(&team->references, 2); /* one of the caller, one of the list */
     team->count = count;
     team->work = work;
     team->arg = arg;
@@ -512,7 +512,7 @@ struct detached_task {
     void *arg;
 };
 
-static size_t detached_count; /* loop thread */
+static size_t detached_count; /* jobs of pool_run_detached that have not ended; loop thread */
 
 static void detached_work(struct pool_work *work)
 {
@@ -520,7 +520,7 @@ static void detached_work(struct pool_work *work)
     d->fn(d->arg);
 }
 
-/* On the loop, when a detached job has ended. */
+/* On the loop, when the job of pool_run_detached has ended: calls the caller's `done`. */
 static void detached_done(struct pool_work *work)
 {
     struct detached_task *d = (struct detached_task *)work;

@@ -13,7 +13,7 @@
 #include "core/loop.h"
 
 static uv_loop_t *loop;
-static struct sl_list waiting; /* struct pool_work */
+static struct sl_list waiting; /* of struct pool_work: not yet given to libuv */
 static unsigned active;        /* works given to libuv and not ended, without background jobs */
 
 static void start(struct pool_work *work);
@@ -43,7 +43,7 @@ static void start(struct pool_work *work)
     active += !work->background;
     work->request.data = work;
     if (uv_queue_work(loop, &work->request, run, done) != 0)
-        abort(); /* only if `run` were NULL */
+        abort(); /* uv_queue_work fails only if `run` is NULL */
 }
 
 void pool_submit(struct pool_work *work)

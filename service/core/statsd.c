@@ -137,7 +137,8 @@ void statsd_add_tag(struct sl_buf *tags, struct sl_str name, struct sl_str value
     for (int part = 0; part < 2; part++) {
         for (size_t i = 0; i < parts[part].size; i++) {
             char c = parts[part].data[i];
-            sl_buf_u8(tags, (uint8_t)c <= ' ' || strchr(",|#", c) ? '_' : (uint8_t)c); /* which end a tag */
+            /* these characters would end the tag */
+            sl_buf_u8(tags, (uint8_t)c <= ' ' || strchr(",|#", c) ? '_' : (uint8_t)c);
         }
         if (part == 0)
             sl_buf_u8(tags, ':');

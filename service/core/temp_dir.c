@@ -12,7 +12,7 @@ static struct {
     pthread_once_t once;
     char configured[TEMP_DIR_BYTES]; /* a copy of $TMPDIR, as the environment may change */
     const char *chosen;
-    int error; /* for temp_dir_error */
+    int error; /* errno for the first directory that was skipped; 0 = none was */
 } temp = {.once = PTHREAD_ONCE_INIT};
 
 /* Returns 0 if `path` is absolute, not too long, and files can be created in that directory; else an errno. */

@@ -1,7 +1,7 @@
 /* The directory for temporary files that do not belong to a cache. Any thread. */
 #pragma once
 
-enum { TEMP_DIR_BYTES = 184 }; /* size of its path, with the NUL */
+enum { TEMP_DIR_BYTES = 184 }; /* greatest size of the directory's path, with the NUL */
 
 /* Returns the first of $TMPDIR, /tmp, /var/tmp and /dev/shm in which files can be created; /tmp when there is none. Later calls return the
  * same. $TMPDIR is skipped unless it is absolute and fits TEMP_DIR_BYTES. The text lives as long as the process. */

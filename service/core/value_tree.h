@@ -12,8 +12,8 @@ struct value {
     enum value_type type;
     bool boolean;
     bool negative;        /* VALUE_INT: the value is -integer */
-    uint64_t integer;     /* magnitude */
-    double number;        /* also set for VALUE_INT */
+    uint64_t integer;     /* VALUE_INT: the value without its sign */
+    double number;        /* VALUE_DOUBLE and VALUE_INT: the value as a double */
     struct sl_str string; /* VALUE_STRING: the string; also the text of numbers and other YAML scalars as written */
     struct value *items;  /* VALUE_LIST: elements; VALUE_MAP: values */
     struct sl_str *keys;  /* VALUE_MAP, parallel to items */
@@ -21,7 +21,7 @@ struct value {
     uint32_t line, column; /* 1-based; 0 when not known (value_from_json) */
 };
 
-/* A member of a map of texts. */
+/* Key and value of a map whose values are texts. */
 struct text_pair {
     struct sl_str key, value;
 };

@@ -141,7 +141,7 @@ static enum sl_code list_bundle(struct sl_str sha1, struct sl_str ids, const str
 }
 
 struct indexing {
-    struct cache_tmp ids; /* written by the converter */
+    struct cache_tmp ids; /* temporary file to which the converter writes the debug ids */
     struct sl_mapping mapping;
     struct artifact_index_result result;
 };
@@ -265,7 +265,7 @@ static enum sl_code add_listed(struct bundle_finding *f, struct sl_str directory
     enum sl_code code = store_area_list(debug_files_area(), directory, MAX_SCANNED, f->arena, &names, &count, error);
     for (size_t i = count; code == SL_OK && i > 0 && added < MAX_FOUND_BUNDLES && f->count < f->capacity; i--) {
         struct sl_str name = names[i - 1];
-        if (name.size <= SHA1_TEXT) /* not a name TIME-SHA1: something else */
+        if (name.size <= SHA1_TEXT) /* not a name TIME-SHA1: skip it */
             continue;
         struct sl_str sha1 = {name.data + name.size - SHA1_TEXT, SHA1_TEXT}, path = bundle_path(f->arena, sha1);
         struct found_bundle *bundle = &f->bundles[f->count];

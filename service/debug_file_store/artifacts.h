@@ -24,7 +24,7 @@ enum sl_code artifact_bundle_link(struct sl_str sha1, const struct artifact_rele
 enum { MAX_FOUND_BUNDLES = 32 };
 struct found_bundle {
     struct remote_file file; /* for origin_fetch() */
-    bool by_id;              /* else by release */
+    bool by_id;              /* found by the debug id; false: by the release */
 };
 /* Finds the newest bundles: with a file of the debug id (NULL: none is known), of the release and distribution, and of the release without
  * a distribution, in this order. Each list has the newest first, and at most MAX_FOUND_BUNDLES. */

@@ -17,7 +17,7 @@ enum { CHECKED_OBJECTS = 6, CHECKED_CODE_ID = 132, CHECKED_NAME = 160 };
 
 struct checked_object {
     enum file_type type;
-    enum object_type program; /* OBJECT_UNKNOWN: any */
+    enum object_type program; /* type of the module that the file belongs to; OBJECT_UNKNOWN: any */
     enum debug_file_quality quality;
     enum sl_arch arch;
     enum sl_object_kind kind;

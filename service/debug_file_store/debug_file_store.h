@@ -65,7 +65,7 @@ struct debug_file_upload {
     struct sl_debug_id name_id; /* read from `name`; used only if neither the file nor the client gives an id */
     bool has_name_id;
     struct sl_str wanted_sha1; /* lower-case hex; refused if the file has another one; empty = any */
-    struct sl_arena *arena;    /* of the record */
+    struct sl_arena *arena;    /* where the texts of `record` are allocated */
     /* the answer */
     enum debug_file_result result;
     int status; /* HTTP status for a failure: that of debug_file_status, or 413 */

@@ -1,4 +1,4 @@
-/* Shared by the files of the store. Private to this folder. */
+/* Functions shared by the files of the store of uploaded debug files. Private to this folder. */
 #pragma once
 
 #include "debug_file_store/debug_file_store.h"

@@ -21,7 +21,7 @@ enum {
     MAX_OF_MODULE = 10000,     /* entries of one module that are looked at */
     MAX_RECORDS = 2 * 1000000, /* entries that names_complete keeps in memory */
     MAX_OF_PREFIX = 100000,    /* records whose SHA-1 begins with the same byte */
-    READ_AT_ONCE = 16          /* fibers that read records */
+    READ_AT_ONCE = 16          /* fibers that read records at the same time */
 };
 #define LAST_TIME 99999999999ull /* the greatest number of TIME_DIGITS digits */
 
@@ -118,7 +118,7 @@ enum sl_code names_put(const struct debug_file_record *record, struct sl_error *
     enum sl_code code = directory.data ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK && directory.size) {
         struct sl_str suffix = {module.data + module.size, record->name.size - module.size};
-        /* LAST_TIME - time: the newest entry sorts first */
+        /* LAST_TIME - time, so that the newest entry sorts first */
         sl_buf_printf(&text, SL_STR_FMT "/%0*llu-" SL_STR_FMT, SL_STR_ARG(directory), TIME_DIGITS,
                       (unsigned long long)(LAST_TIME - time), SL_STR_ARG(record->sha1));
         sl_buf_str(&text, suffix);

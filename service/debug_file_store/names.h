@@ -17,7 +17,7 @@
 
 /* A program, library or debug file that was uploaded under a name. A fat file counts once for each of its ids. */
 struct uploaded_file {
-    struct sl_str name; /* base name; in the arena of the query */
+    struct sl_str name; /* base name; in the arena that the caller of the search gives */
     struct sl_index_id id;
     enum sl_format format; /* ELF, Mach-O, PE, PDB or WASM */
     bool is_executable;    /* the file has the module's code, not only debug information about it */
@@ -25,7 +25,7 @@ struct uploaded_file {
 };
 
 struct uploaded_files {
-    struct uploaded_file *items; /* in the arena */
+    struct uploaded_file *items; /* in the arena that the caller of the search gives */
     size_t count;
     bool complete; /* false: there may be more files, as a limit was reached or the store could not be read */
 };

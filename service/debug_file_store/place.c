@@ -190,7 +190,7 @@ static void compare_files(void *arg)
 
 struct stored_file { /* the file that is stored under a name */
     bool exists;
-    struct store_meta meta; /* if it exists */
+    struct store_meta meta; /* valid if it exists */
     bool same;              /* it has the contents of the received file */
     enum debug_file_quality quality;
 };
@@ -302,7 +302,7 @@ enum sl_code debug_file_best(const struct config *config, const struct object_id
     }
     if (code != SL_OK && code != SL_NOT_FOUND) /* the store cannot be read */
         return code;
-    if (code == SL_OK && *quality == QUALITY_LINES) /* no source has a better one */
+    if (code == SL_OK && *quality == QUALITY_LINES) /* the best quality: sources need not be asked */
         return code;
     if (rate_configured(config, id, type, arena, &other) && (code != SL_OK || other > *quality)) {
         *quality = other;
@@ -428,7 +428,7 @@ static enum sl_code place(struct debug_file_adding *a, const struct checked_obje
         if (count == SIZE_MAX)
             return sl_fail(error, SL_BUSY, "out of memory");
         enum debug_file_quality other;
-        bool taken = object->quality == QUALITY_LINES || /* no source has a better one */
+        bool taken = object->quality == QUALITY_LINES || /* the best quality: sources need not be asked */
                      !rate_configured(a->config, &id, type, arena, &other) || other <= object->quality;
         enum sl_code code = SL_OK;
         for (size_t i = 0; code == SL_OK && taken && i < count; i++)

@@ -31,7 +31,8 @@ static bool v4_is_reserved(const uint8_t address[4])
     return false;
 }
 
-static const uint8_t nat64[12] = {0x00, 0x64, 0xff, 0x9b}; /* RFC 6052, 2.1 */
+/* The prefix of IPv6 addresses that stand for an IPv4 address, 64:ff9b::/96 (RFC 6052, 2.1). */
+static const uint8_t nat64[12] = {0x00, 0x64, 0xff, 0x9b};
 
 /* True if no public host uses the address. IPv4 addresses, also those in a NAT64 address (64:ff9b::/96), are looked up in v4_reserved. Of
  * IPv6 only global unicast addresses (2000::/3) are public, without those for documentation (2001:db8::/32) and 6to4 (2002::/16), which

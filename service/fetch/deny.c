@@ -22,7 +22,7 @@ struct deny_host {
     /* seconds since the epoch: compared with the time at which another process unblocked all hosts */
     int64_t blocked_at_s;
     char trigger[320];      /* the failure that blocked the host, for the error */
-    size_t count, capacity; /* buckets, oldest first */
+    size_t count, capacity; /* of `buckets`, which are sorted, the oldest first */
     struct bucket buckets[];
 };
 

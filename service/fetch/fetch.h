@@ -17,7 +17,7 @@ struct fetch_header {
     struct sl_secret value;
 };
 
-struct fetch_options { /* of the process; the data it points to must outlive fetch_close */
+struct fetch_options { /* for all downloads of the process; the data it points to must outlive fetch_close */
     uint64_t connect_timeout_ns, head_timeout_ns, max_download_timeout_ns, stall_timeout_ns;
     uint64_t max_download_size; /* UINT64_MAX = no limit */
     unsigned max_inflate_ratio, max_downloads, max_downloads_per_host;
@@ -37,7 +37,7 @@ struct fetch_options { /* of the process; the data it points to must outlive fet
     uint64_t split_size; /* bytes of one range request; 0 = 128 MiB */
 };
 
-/* Call after loop_init. */
+/* Sets the options; call it once, after loop_init. */
 void fetch_init(const struct fetch_options *options);
 /* Loads libcurl and resolves the hosts of the environment's proxies, which may block; otherwise the first download does it.
  * SL_INTERNAL if libcurl cannot be loaded; then every download fails with it. On the loop's thread. */
@@ -49,7 +49,7 @@ typedef void fetch_failure_listener(void *arg, const char *server, const char *w
 void fetch_on_failure(fetch_failure_listener *listener, void *arg);
 /* Sets new options, for downloads that begin later. */
 void fetch_configure(const struct fetch_options *options);
-/* No download may be running. Before loop_close. */
+/* Frees everything. No download may be running. Call it before loop_close. */
 void fetch_close(void);
 
 struct fetch_request {
@@ -93,7 +93,7 @@ enum sl_code fetch_get(const struct fetch_request *request, int fd, struct sl_er
 
 /* For progress displays: tells what the running transfer that has received most bytes has received; false if none runs. */
 struct fetch_progress {
-    uint64_t stored; /* bytes */
+    uint64_t stored; /* bytes received so far */
     char item[256];  /* host and file name */
 };
 bool fetch_progress(struct fetch_progress *progress);

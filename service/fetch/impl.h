@@ -16,7 +16,7 @@
 
 struct fetch_state {
     bool started;                 /* the connection pools exist */
-    struct fetch_options options; /* for the loop */
+    struct fetch_options options; /* only for the loop thread */
     const char *_Atomic tmp_dir;  /* copies of four options, for pool threads */
     _Atomic uint64_t max_download_size, max_inflate_ratio, max_download_timeout_ns;
     fetch_failure_listener *failure_listener; /* NULL = none */
@@ -65,7 +65,7 @@ struct time_limit {
     uint64_t until_ms; /* in time of loop_now_ms */
     uint64_t ns;       /* the length of the limit, for the error */
 };
-struct time_limit time_limit(uint64_t ns); /* begins now */
+struct time_limit time_limit(uint64_t ns); /* a limit of `ns` nanoseconds that begins now */
 struct time_limit earlier_time_limit(struct time_limit a, struct time_limit b);
 /* Sets and returns the error SL_TIMEOUT for a limit of `ns`. Any thread. */
 enum sl_code fail_for_time_limit(struct sl_error *error, uint64_t ns);
@@ -84,9 +84,9 @@ struct transfer {
     struct sl_str body;
     struct sl_buf *discarded; /* gets a body that is not stored; NULL = drop it */
     int fd;
-    struct fetch_spool spool;                       /* its offset is where the body goes in the file */
+    struct fetch_spool spool;                       /* spool.offset: where in the file the body begins */
     uint64_t limit;                                 /* the transfer fails after this many bytes */
-    struct time_limit head;                         /* for the response's head */
+    struct time_limit head;                         /* time limit for the head of the response */
     enum body_action (*decide)(struct transfer *t); /* called when the head is complete */
     void *arg;
     struct fiber_wait_list *events; /* woken on each event; shared by the transfers of one download */
@@ -105,7 +105,7 @@ struct transfer {
     unsigned coding_count;
     char coding[32];
     int64_t content_length, retry_after_s, modified_s; /* -1 = absent */
-    char *location;                                    /* malloc */
+    char *location;                                    /* from malloc; NULL = absent */
     /* private */
     CURL *easy;
     struct transfer *next_running, **running_link;
@@ -129,7 +129,7 @@ enum sl_code transfer_wait(struct transfer *const *transfers, size_t count, stru
  * tells how it ended. */
 enum sl_code transfer_wait_head(struct transfer *t, struct time_limit limit, struct sl_error *error) SL_SUSPENDS;
 enum sl_code transfer_wait_end(struct transfer *t, struct time_limit limit, struct sl_error *error) SL_SUSPENDS;
-/* Writes the rest of a body that was received completely. */
+/* Writes what is left in the spool of a body that was received completely. */
 enum sl_code transfer_store_rest(struct transfer *t, struct sl_error *error) SL_SUSPENDS;
 void transfer_end(struct transfer *t); /* may be called in any state */
 /* Sets and returns the download error for the way the transfer has failed; SL_OK if it has succeeded. */
@@ -175,7 +175,7 @@ struct fetch_download {
     enum unpack_format coding;
     long os_error;         /* errno of a failed connect; 0 = another failure */
     int64_t retry_after_s; /* of a 429 or 503; else -1 */
-    bool too_many;         /* 429 */
+    bool too_many;         /* the status was 429 (Too Many Requests) */
     bool is_html;          /* by the Content-Type of the response */
 };
 

@@ -11,7 +11,7 @@
 struct slot_host {
     unsigned active;
     size_t waiting;
-    struct sl_str name; /* follows the struct */
+    struct sl_str name; /* its text follows the struct */
 };
 
 struct fetch_slot_waiter {

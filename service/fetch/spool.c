@@ -24,7 +24,7 @@ bool spool_add(struct fetch_spool *spool, struct sl_bytes bytes, uint64_t expect
     if (spool->full.size == 0 && spool->filling.size && spool->filling.size + bytes.size > SPOOL_SIZE)
         turn_over(spool); /* the bytes do not fit */
     struct sl_buf *filling = &spool->filling;
-    if (filling->capacity == 0 && bytes.size < SPOOL_SIZE) { /* allocate the final size at once */
+    if (filling->capacity == 0 && bytes.size < SPOOL_SIZE) { /* a new buffer: allocate its final size at once */
         size_t size = expected < SPOOL_SIZE ? (size_t)expected : SPOOL_SIZE;
         sl_buf_reserve(filling, size > bytes.size ? size : bytes.size);
     }

@@ -141,7 +141,7 @@ static size_t on_header(char *data, size_t one, size_t size, void *arg)
     struct transfer *t = arg;
     t->last_progress_ms = loop_now_ms();
     if (t->head_complete)
-        return size; /* a trailer */
+        return size; /* a trailer field, behind the body: ignored */
     struct sl_str line = sl_str_trimmed((struct sl_str){data, size});
     if (sl_str_starts(line, SL_STR("HTTP/"))) {
         forget_head(t); /* the status line of a new head */
@@ -242,7 +242,7 @@ static void set_options(struct transfer *t)
         curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, t->socket);
     if (t->pool == DRIVER_OWN) /* peers and services of the machine are reached without a proxy */
         curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
-    else if (fetch_state.http_proxy && strncasecmp(t->url, "http:", 5) == 0) /* curl still applies NO_PROXY */
+    else if (fetch_state.http_proxy && strncasecmp(t->url, "http:", 5) == 0) /* NO_PROXY still holds */
         curl_easy_setopt(c, CURLOPT_PROXY, fetch_state.http_proxy);
     if (fetch_state.ca_file)
         curl_easy_setopt(c, CURLOPT_CAINFO, fetch_state.ca_file);

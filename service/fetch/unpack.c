@@ -79,7 +79,7 @@ static enum sl_code unpack_mapped(void *arg, struct sl_error *error)
                                .arg = &u->limits.until_ns};
     code = unpack_bytes(&call, &u->request.result, error);
     sl_unmap(&mapping);
-    return code == SL_CANCELLED ? fail_for_time_limit(error, u->limits.timeout_ns) : code; /* by is_in_time */
+    return code == SL_CANCELLED ? fail_for_time_limit(error, u->limits.timeout_ns) : code; /* is_in_time was false */
 }
 
 /* Copies the decompressed file from the offset `at` on through a mapping: when copy_file_range(2) has failed, e.g. as the files are on
