@@ -203,8 +203,8 @@ void log_reopen(void)
     struct log_destination *const sinks[] = {&log_sink, &access_sink};
     for (size_t i = 0; i < sizeof sinks / sizeof *sinks; i++)
         if (sinks[i]->path && !sink_open(sinks[i], sinks[i]->path))
-            log_error("core", "cannot reopen the log file", LOG_STR("path", sinks[i]->path),
-                      LOG_STR("error", strerror(errno)));
+            log_error("core", "cannot reopen the log file; lines go where they went before",
+                      LOG_STR("path", sinks[i]->path), LOG_STR("error", strerror(errno)));
 }
 
 /* True if lines go to a terminal. Asks the system until the answer is known (-1: not yet). */

@@ -235,7 +235,7 @@ static enum sl_code move_out(struct shared_blob *content, const char *directory,
     file->end += content->size;
     code = pool_run(POOL_IO, write_out, &t, error);
     if (code == SL_OK && !t.good)
-        code = sl_fail(error, SL_INTERNAL, "cannot write a response to a temporary file");
+        code = sl_fail(error, SL_INTERNAL, "cannot write a response to a temporary file in %s", directory);
     if (code) {
         file_release(file);
         return code;

@@ -518,8 +518,8 @@ bool names_complete(bool *is_empty)
     sl_buf_free(&named.sha1s);
     if (code != SL_OK && code != SL_CANCELLED)
         log_warn("uploads",
-                 "cannot list the names of uploaded files; look-ups by name say that they are incomplete, or miss "
-                 "files of older versions",
+                 "cannot list all uploaded files by name; until this succeeds, searches by name may miss files that "
+                 "older versions of symloom have stored",
                  LOG_ERR(&error));
     return code == SL_OK;
 }

@@ -146,7 +146,7 @@ static void add_proxy(const char *variable)
         }
         freeaddrinfo(found);
     } else {
-        log_warn("fetch", "cannot resolve the host of the proxy that this environment variable names",
+        log_warn("fetch", "cannot resolve the proxy of this environment variable; downloads may fail",
                  LOG_STR("variable", variable));
     }
     curl_free(host);
