@@ -65,7 +65,7 @@ bool names_are_ready(void)
 /* ---- entries ---- */
 
 /* Encodes a module name as the name of a directory: bytes that such a name, or one of an object in a bucket, cannot have become =XX, like
- * "=2F" for '/'. So does '.' at the beginning, so that no name is "." or "..", and all of a text that is not UTF-8 beyond ASCII. */
+ * "=2F" for '/'; so do '.' at the beginning, as no name may be "." or "..", and bytes beyond ASCII if the text is not UTF-8. */
 static void encode(struct sl_str text, struct sl_buf *out)
 {
     bool is_utf8 = sl_str_is_utf8(text);

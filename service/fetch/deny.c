@@ -121,9 +121,9 @@ static unsigned count_failure(struct deny_host *host, uint64_t now)
     return total;
 }
 
-/* Counts a failed download of a host, unless it is blocked already (then only a probe was made). With `deny_threshold` failures within the
- * window, blocks the host unless the options list it as never blocked; `why` becomes a part of the error of later downloads. Without memory
- * the failure is not counted. */
+/* Counts a failed download of a host, unless it is blocked already. With `deny_threshold` failures within the window, blocks the host
+ * unless the options list it as never blocked; `why` becomes a part of the error of later downloads. Without memory the failure is not
+ * counted. */
 void deny_register(struct sl_str name, const struct sl_error *why)
 {
     uint64_t now = loop_now_ms();

@@ -56,8 +56,8 @@ static enum sl_code fill(struct sl_arena *arena, CURLU *url, struct hop *hop, st
     return SL_OK;
 }
 
-/* Parses an absolute URL or, if `base` is not NULL, the target of a redirect from `base`, which may be relative. Blanks and non-ASCII
- * characters in a target are percent-encoded, as servers send them; in an absolute URL they are an error. */
+/* Parses an absolute URL or, if `base` is not NULL, the target of a redirect from `base`, which may be relative. Servers send targets with
+ * blanks and non-ASCII characters, so those are percent-encoded. */
 static enum sl_code parse(struct sl_arena *arena, const char *base, const char *text, struct hop *hop,
                           struct sl_error *error)
 {
