@@ -23,6 +23,6 @@ struct loop_waiter {
     bool taken;                              /* the entry is in the queue */
 };
 
-/* appends it unless it is queued already */
+/* Appends the entry to the queue, unless it is in it already; `run` is called in this or a later turn of the loop. */
 void loop_waiter_enter(struct loop_waiter *waiter, void (*run)(struct loop_waiter *waiter));
 void loop_waiter_leave(struct loop_waiter *waiter); /* takes it out of the queue, if it is there */
