@@ -585,7 +585,7 @@ static void report_failure(const struct fetch_download *d, const struct sl_error
     if (d->os_error)
         what = strerror((int)d->os_error);
     snprintf(why, sizeof why, "%s%s", error->code == SL_TIMEOUT ? "timed out after " : "", what);
-    if (islower((unsigned char)why[1])) /* not for "SSL ..." */
+    if (why[0] && islower((unsigned char)why[1])) /* not for "SSL ..." */
         why[0] = (char)tolower((unsigned char)why[0]);
     fetch_state.failure_listener(fetch_state.failure_arg, server, why);
 }
