@@ -7,8 +7,8 @@
 
 /* The results of a report may take MIN_BUDGET bytes and BUDGET_PER_BYTE for each byte of it; a real report needs less than half of that. */
 enum { BUDGET_PER_BYTE = 4, MIN_BUDGET = 512 << 10 };
-/* Bytes for each byte of a sampling report or stackshot. A sampling report writes a call once for all paths through it, and the result
- * repeats it in each path; in a stackshot a call is only two numbers. */
+/* The same limit for sampling reports and stackshots, whose results are larger than their text: a sampling report writes a call once for
+ * all paths through it, but the result repeats it in each path; a stackshot writes a frame as only two numbers. */
 enum { SAMPLES_BUDGET_PER_BYTE = 48 };
 
 void *apple_add(struct sl_arena_array *items, struct apple_budget *budget, size_t cost)
@@ -75,7 +75,8 @@ static void read_header(struct sl_str object, struct sl_arena *arena, struct app
     sl_json_read_object(&j, fields, header);
 }
 
-/* Returns the text from the JSON object after the line "Full Report" on, which Console writes; the whole text if there is none. */
+/* Console writes a report as readable text, the line "Full Report" and then the JSON. Returns the text from the beginning of that JSON on;
+ * the whole text if there is no such line with JSON after it. */
 static struct sl_str full_report(struct sl_str text)
 {
     struct sl_str rest = text, line;
@@ -119,8 +120,10 @@ static enum sl_code fail_for_memory(const struct sl_arena *arena, const struct a
 static enum sl_code fail_for_json(const struct sl_json *j, const struct sl_arena *arena,
                                   const struct apple_budget *budget, struct sl_error *error)
 {
-    return sl_json_code(j) == SL_BUSY ? fail_for_memory(arena, budget, error)
-                                      : sl_fail(error, SL_MALFORMED, "%s at offset %zu", j->problem, j->at);
+    return sl_json_code(j) == SL_BUSY
+               ? fail_for_memory(arena, budget, error)
+               : sl_fail(error, SL_MALFORMED, "malformed JSON in the crash report: %s at offset %zu", j->problem,
+                         j->at);
 }
 
 /* Reads a crash report in JSON. SL_MALFORMED with the position if it is malformed or its budget is used up; SL_BUSY if memory is short. */

@@ -94,7 +94,7 @@ static bool read_ips_body(struct ips_reader *r, struct sl_json *j)
     struct sl_crash_extra *extras = SL_ARENA_ARRAY(r->arena, struct sl_crash_extra, EXTRAS);
     if (!extras)
         return sl_json_no_memory(j);
-    sl_json_read_object(j, body_fields, &r->body);
+    sl_json_read_object(j, body_fields, &r->body); /* `j` keeps a failure: sl_json_end() then returns false */
     for (size_t i = 0; i < EXTRAS; i++) {
         const struct sl_field *field = &body_fields[i];
         struct sl_str value = *(const struct sl_str *)(const void *)((const char *)&r->body + field->offset);
@@ -137,13 +137,14 @@ static void read_images(struct ips_reader *r)
     record_json_failure(r, &j);
     r->image_count = images.count;
     r->images = sl_arena_array_finish(&images);
-    r->no_memory |= !r->images;
+    r->no_memory |= !r->images; /* an empty array is not NULL */
 }
 
 /* Makes modules of the images that have an id; without one no debug file can be found. */
 static void make_modules(struct ips_reader *r)
 {
     struct sl_crash *crash = r->crash;
+    /* + 1: the loop may also write to the item after the last module, and leaves it there if the image has no id */
     crash->modules = SL_ARENA_ARRAY(r->arena, struct sl_crash_module, r->image_count + 1);
     r->no_memory |= !crash->modules;
     for (size_t i = 0; !r->no_memory && i < r->image_count; i++) {
@@ -212,7 +213,7 @@ static bool read_ips_frames(struct sl_fields *s, const struct sl_json_path *at, 
     }
     thread->frame_count = frames.count;
     thread->frames = sl_arena_array_finish(&frames);
-    return thread->frames || sl_json_no_memory(s->json);
+    return thread->frames || sl_json_no_memory(s->json); /* an empty array is not NULL */
 }
 
 /* Reads `value` from a register's object like {"value": 1, ...}; false if it has none. */
@@ -477,7 +478,7 @@ static void read_reason(struct ips_reader *r)
         r->crash->details = all_causes(r, &causes, &termination);
     for (size_t i = 0; !r->crash->details.size && i < sizeof details / sizeof *details; i++)
         r->crash->details = details[i];
-    if (!r->crash->details.size)
+    if (!r->crash->details.size) /* NULL, not an empty text, means that there are none */
         r->crash->details = (struct sl_str){NULL, 0};
 }
 
@@ -491,8 +492,8 @@ static const struct sl_field os_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Reads the operating system: from "osVersion" of the body, else from the header; the build of either. The architecture is that of
- * "cpuType", else of the first image with a known one. */
+/* Reads the operating system from "osVersion" of the body; from the header what is absent there: name with version, or the build. The
+ * architecture is that of "cpuType", else of the first image with a known one. */
 static void read_system(struct ips_reader *r, const struct apple_header *header)
 {
     struct sl_crash_system *system = &r->crash->system;

@@ -63,7 +63,7 @@ static struct sl_str name_or_queue(struct sl_str text)
     static const char label[] = "Dispatch queue:";
     text = sl_str_trimmed(text);
     const char *queue = text.size ? memmem(text.data, text.size, label, sizeof label - 1) : NULL;
-    if (queue == text.data) /* NULL if the text is empty */
+    if (queue == text.data) /* the text begins with the label; or both are NULL: there is no text */
         return queue ? sl_str_trimmed(apple_skip(text, sizeof label - 1)) : text;
     while (queue && !sl_is_blank(queue[-1])) { /* without white space before it, the label is part of the name */
         struct sl_str rest = apple_skip(text, (size_t)(queue - text.data) + 1);
@@ -246,8 +246,8 @@ bool apple_frame_line(struct sl_str line, struct apple_frame_line *frame)
 
 /* ---- images ---- */
 
-/* Finds the last "<...>" that contains only hex digits and dashes and has white space (or the end of the line) on both sides. `*rest`
- * becomes the text before it, `*path` the text after it. False if there is none. */
+/* Finds the last "<...>" that contains only hex digits and dashes, has white space before it, and white space or the end of the line after
+ * it. `*rest` becomes the text before it, `*path` the text after it. False if there is none. */
 static bool cut_uuid(struct sl_str *rest, struct sl_str *uuid, struct sl_str *path)
 {
     const char *end = rest->data + rest->size, *open;
@@ -273,7 +273,7 @@ static struct sl_str image_name(struct sl_str text)
     const char *open = text.size && text.data[text.size - 1] == ')' ? memrchr(text.data, '(', text.size) : NULL;
     if (open)
         text = sl_str_trimmed((struct sl_str){text.data, (size_t)(open - text.data)});
-    if (text.size && (text.data[0] == '+' || text.data[0] == '*')) /* marks in front of the name */
+    if (text.size && (text.data[0] == '+' || text.data[0] == '*')) /* not Apple's; of the kernel */
         text = apple_skip(text, 1);
     const char *blank = text.size ? memrchr(text.data, ' ', text.size) : NULL;
     if (blank && sl_arch_parse(apple_skip(text, (size_t)(blank - text.data) + 1)) != SL_ARCH_UNKNOWN)

@@ -101,7 +101,7 @@ static void add_image(struct metrickit *m, const struct tree_frame *frame)
     *slot = m; /* any value but NULL marks the image as added */
     if ((added = apple_add(&m->modules, m->budget, COST_PER_IMAGE)))
         *added = module;
-    m->no_memory |= !added || !module.code_id.data;
+    m->no_memory |= !added || !module.code_id.data; /* NULL id: apple_module_id() was out of memory */
 }
 
 /* Adds a thread with the path from the root, which is the innermost frame, to frame number `last` (counted from 1), the outermost. The
@@ -112,6 +112,7 @@ static void add_path(struct metrickit *m, size_t last)
     for (size_t at = last; at; at = m->frames[at - 1].callee)
         count++;
     struct sl_crash_thread *thread = apple_add(&m->threads, m->budget, COST_PER_THREAD);
+    /* charges the frame's memory in addition: paths repeat the frames that they share */
     uint64_t cost = count * (uint64_t)(COST_PER_FRAME + sizeof(struct sl_crash_frame));
     struct sl_crash_frame *frames =
         thread && fits_budget(m, cost) ? SL_ARENA_ARRAY(m->arena, struct sl_crash_frame, count + 1) : NULL;

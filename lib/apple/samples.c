@@ -10,7 +10,7 @@
 enum samples_section {
     IN_HEAD,
     IN_TREE,     /* call tree of a thread */
-    IN_HEAVIEST, /* one stack, whose rows are not indented */
+    IN_HEAVIEST, /* one stack: all its rows have the same indentation */
     IN_TOTALS,   /* functions, summed over all callers */
     IN_TOPS,     /* functions at the top of stacks; the number of samples follows each */
     IN_IMAGES,
@@ -25,7 +25,7 @@ struct samples_reader {
     bool has_process, has_target_pid, no_memory;
     uint64_t target_pid; /* PID of the process that the report is about */
     uint32_t thread;     /* index of the current one */
-    uint32_t heaviest;   /* index of the row before in a "Heaviest stack"; SL_SAMPLES_NONE after its heading */
+    uint32_t heaviest;   /* index of the previous row of a "Heaviest stack"; SL_SAMPLES_NONE after its heading */
 };
 
 /* ---- section headings ---- */
@@ -68,6 +68,7 @@ static void add_thread(struct samples_reader *s, struct sl_samples_thread thread
     struct sl_samples_thread *added = sl_arena_array_add(&s->threads);
     if (added) {
         *added = thread;
+        /* close_process() will add the current process at this index */
         added->process = s->has_process ? (uint32_t)s->processes.count : SL_SAMPLES_NONE;
     }
     s->no_memory |= !added;
@@ -111,7 +112,7 @@ static bool is_thread_row(struct sl_str line)
     return apple_take_number(&rest, &count) == APPLE_NUMBER && sl_str_starts(rest, SL_STR(" Thread_"));
 }
 
-/* Parses " 8676 Thread_955462 DispatchQueue_1: com.apple.main-thread (serial)" or " 2569 Thread_1330655: JavaScriptCore::Marking", and adds
+/* Parses " 8676 Thread_955462 DispatchQueue_1: com.apple.main-thread  (serial)" or " 2569 Thread_1330655: JavaScriptCore::Marking", and adds
  * the thread. False for other lines. */
 static bool read_thread_row(struct samples_reader *s, struct sl_str line)
 {
@@ -160,7 +161,7 @@ static bool read_samples_head(struct samples_reader *s, struct sl_str line)
         struct sl_str rest = line;
         if (!skip_prefix(&rest, keys[i].key))
             continue;
-        if (keys[i].value == &digits)
+        if (keys[i].value == &digits) /* only a mark: the PID is a number, not a text */
             s->has_target_pid |= apple_take_number(&rest, &s->target_pid) == APPLE_NUMBER;
         else if (!keys[i].value->size)
             *keys[i].value = rest;
@@ -244,7 +245,7 @@ static bool read_image(struct samples_reader *s, struct sl_str line)
     if (!image.fits || image.end < image.begin || !apple_module_id(image.uuid, s->arena, &module) || !s->has_process)
         return true;
     module.address = image.begin;
-    module.size = image.end > image.begin ? image.end - image.begin + 1 : 0;
+    module.size = image.end > image.begin ? image.end - image.begin + 1 : 0; /* equal: the end is unknown */
     module.code_file = module.debug_file = image.path.size ? image.path : image.name;
     if ((added = sl_arena_array_add(&s->images)))
         *added = (struct sl_samples_image){image.begin, image.end, module};
@@ -273,8 +274,8 @@ static void read_samples_line(struct samples_reader *s, struct sl_str line)
 
 SL_ORDER_BY(image_by_address, struct sl_samples_image, begin, end)
 
-/* True if the row has an offset in the image ("app + 16396") and the address minus that offset is `begin`, the image's first address. It
- * tells that an image of unknown size contains the address. */
+/* True if the row has an offset in its image ("app + 16396") and its address minus that offset is `begin`, the first address of an image.
+ * Then the address lies in that image, even if its size is unknown. */
 static bool matches_offset(const struct sl_samples_row *row, uint64_t begin)
 {
     struct sl_str digits = apple_skip(row->image_and_offset, row->image_name.size);
@@ -378,7 +379,7 @@ static enum sl_code finish(struct samples_reader *s, struct sl_error *error)
     if (s->no_memory || !samples->rows || !samples->threads || !samples->processes || !samples->images)
         return sl_budget_fail(s->arena->budget, error);
     if (!samples->row_count)
-        return sl_fail(error, SL_MALFORMED, "the sample report has no rows");
+        return sl_fail(error, SL_MALFORMED, "the sampling report has no row with a call");
     for (size_t i = 0; i < samples->process_count; i++)
         if (samples->processes[i].image_count)
             qsort(samples->images + samples->processes[i].first_image, samples->processes[i].image_count,

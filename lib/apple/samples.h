@@ -82,12 +82,13 @@ enum sl_code sl_samples_read(struct sl_str text, struct sl_arena *arena, struct 
                              struct sl_error *error);
 
 struct sl_samples_name {
-    struct sl_str function; /* data NULL: unknown; the row is not changed */
+    struct sl_str function; /* data NULL: unknown; then the row stays as the report has it */
     struct sl_str file;
     uint64_t line;   /* 0: unknown */
     uint64_t offset; /* offset of the address in the function; valid if has_offset */
     bool has_offset;
 };
 
-/* Writes the report with other names of functions; `names` has an item for each row. Returns false if out of memory. */
+/* Writes the report with the functions, source positions and offsets of `names`, which has an item for each row, instead of its own.
+ * Returns false if out of memory. */
 bool sl_samples_write(const struct sl_samples *samples, const struct sl_samples_name *names, struct sl_buf *out);

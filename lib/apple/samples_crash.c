@@ -53,7 +53,7 @@ static void find_paths(struct samples_filler *f)
         if (row->thread == SL_SAMPLES_NONE || samples->threads[row->thread].process != f->process ||
             row->children >= row->count)
             continue;
-        struct sampled_path *path = apple_add(&f->paths, f->budget, COST_PER_LABEL);
+        struct sampled_path *path = apple_add(&f->paths, f->budget, COST_PER_LABEL); /* costs no more than a label */
         if (path)
             *path = (struct sampled_path){(uint32_t)i, row->thread, row->count - row->children};
         f->no_memory |= !path;
@@ -101,9 +101,11 @@ static void add_sampled_path(struct samples_filler *f, const struct sampled_path
     uint64_t count = 0;
     for (uint32_t at = path->row; at != SL_SAMPLES_NONE; at = samples->rows[at].caller)
         count += samples->rows[at].has_address;
+    /* charges the frame's memory in addition: paths repeat the frames that they share */
     if (!charge_budget(f, count * (COST_PER_FRAME + sizeof(struct sl_crash_frame)) + thread->name.size))
         return;
     struct sl_crash_thread *added = apple_add(&f->threads, f->budget, COST_PER_THREAD);
+    /* + 1: not empty even if no row has an address */
     struct sl_crash_frame *frames = SL_ARENA_ARRAY(f->arena, struct sl_crash_frame, count + 1);
     if (!added || !frames) {
         f->no_memory = true;
@@ -188,7 +190,7 @@ enum sl_code apple_read_samples(struct sl_str text, const struct apple_header *h
         return code;
     f.process = wanted_process(&samples);
     if (f.process == SL_SAMPLES_NONE)
-        return sl_fail(error, SL_MALFORMED, "the sample report has no process with threads");
+        return sl_fail(error, SL_MALFORMED, "the sampling report has no process with threads");
     find_paths(&f);
     size_t count = f.paths.count;
     struct sampled_path *paths = sl_arena_array_finish(&f.paths);
@@ -205,5 +207,6 @@ enum sl_code apple_read_samples(struct sl_str text, const struct apple_header *h
     crash->threads = sl_arena_array_finish(&f.threads);
     crash->modules = sl_arena_array_finish(&f.modules);
     sl_arena_array_discard(&f.paths);
+    /* for SL_BUSY the caller writes the error: memory, or the report's budget */
     return f.no_memory || !crash->threads || !crash->modules ? SL_BUSY : SL_OK;
 }

@@ -180,7 +180,7 @@ static void read_shot_frames(struct shot_reader *r, struct sl_json *j, bool ente
         if (frame)
             *frame = (struct sl_crash_frame){.address = (image ? image->base : 0) + numbers[1],
                                              .is_exact = is_first && enters_kernel};
-        if (image && numbers[1] >= image->reach && numbers[1] < UINT32_MAX) /* larger ones do not extend it */
+        if (image && numbers[1] >= image->reach && numbers[1] < UINT32_MAX) /* no image has 4 GiB */
             image->reach = numbers[1] + 1;
         r->no_memory |= !frame;
         is_first = false;

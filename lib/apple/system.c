@@ -147,7 +147,7 @@ enum sl_arch apple_arch(struct sl_str code_type)
     return sl_arch_parse((struct sl_str){code_type.data, size});
 }
 
-/* An age, which some 36-digit forms of a debug id have, or the form of old PDB files shows that the text is no UUID. */
+/* sl_debug_id_parse() also accepts debug ids that are more than a UUID: with an age, or of old PDB files (pdb20). These are rejected. */
 bool apple_module_id(struct sl_str uuid, struct sl_arena *arena, struct sl_crash_module *module)
 {
     bool dashed = uuid.size == 36 && uuid.data[8] == '-'; /* 36 characters without dashes would be a UUID and an age */

@@ -119,7 +119,7 @@ static void add_label(struct text_reader *t, const struct apple_thread_line *lin
         return;
     struct thread_label *label = apple_add(&t->labels, t->budget, COST_PER_LABEL);
     if (label)
-        *label = (struct thread_label){line->number, t->labels.count, line->name};
+        *label = (struct thread_label){.number = line->number, .line_index = t->labels.count, .name = line->name};
     t->no_memory |= !label;
 }
 
@@ -190,8 +190,8 @@ static bool keeps_earlier(size_t key, struct sl_str value, struct sl_str before)
     return key == KEY_EXCEPTION_CODES && before.size && !apple_codes_are_raw(before) && apple_codes_are_raw(value);
 }
 
-/* Reads a line outside of all sections: "Key: value", or after "Termination Reason" its explanation in angle brackets. The last value of a
- * key counts, unless keeps_earlier(). */
+/* Reads a line outside of all sections: "Key: value", or after "Termination Reason" its explanation in angle brackets. Of several values of
+ * a key the last counts; but keeps_earlier() is true for numbers after exception codes in words. */
 static void read_root(struct text_reader *t, struct sl_str line)
 {
     struct sl_str key, value;
@@ -236,7 +236,7 @@ static void read_image(struct text_reader *t, struct sl_str line)
     t->no_memory |= !added || !module.code_id.data;
 }
 
-/* True if the line is the heading of a section that may follow the application-specific information, of which nothing is read. */
+/* True if the line is the heading of a section that may follow the application-specific information and that is not read. */
 static bool ends_information(struct sl_str line)
 {
     static const char *const heads[] = {"Application Specific Backtrace", "Application Specific Signatures",

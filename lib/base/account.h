@@ -15,8 +15,8 @@ struct sl_account {
     bool failed;    /* spending or allocating has failed; users may set it for other failures, too */
 };
 
-/* The slow path of sl_account_spend(): buys steps from the budget, also those already spent beyond the account's. False, with `failed` set,
- * when the budget has too few. */
+/* The slow path of sl_account_spend(): moves steps from the budget to the account; they also cover what the account has overspent. False,
+ * with `failed` set, when the budget has too few. */
 bool sl_account_refill(struct sl_account *account);
 
 /* Spends `steps` of work; more than UINT32_MAX count as UINT32_MAX. Returns false, with `failed` set, when the budget is used up, and from

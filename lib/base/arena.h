@@ -15,13 +15,13 @@ struct sl_arena_chunk;
 struct sl_arena_destructor;
 
 struct sl_arena {
-    struct sl_arena_chunk *chunks;    /* newest first */
-    uint8_t *at, *end;                /* free space of the newest chunk */
-    size_t next_chunk;                /* size of the next chunk, doubling up to 1 MiB */
-    size_t used;                      /* bytes allocated with malloc */
-    size_t limit;                     /* the maximum of `used`; 0 = none */
-    bool over_limit;                  /* an allocation was refused because of `limit` */
-    struct sl_budget *budget;         /* chunks are charged to it; NULL = unlimited. Set while the arena is empty */
+    struct sl_arena_chunk *chunks; /* newest first */
+    uint8_t *at, *end;             /* free space of the newest chunk */
+    size_t next_chunk;             /* size of the next chunk, doubling up to 1 MiB */
+    size_t used;                   /* bytes allocated with malloc */
+    size_t limit;                  /* the maximum of `used`; 0 = none */
+    bool over_limit;               /* an allocation was refused because of `limit` */
+    struct sl_budget *budget; /* chunks are charged to it; NULL = unlimited. May be set only while the arena is empty */
     struct sl_arena_destructor *ends; /* destructors, the latest first */
 };
 
@@ -32,7 +32,7 @@ void sl_arena_init(struct sl_arena *arena, size_t limit);
 void sl_arena_free(struct sl_arena *arena);
 size_t sl_arena_all_bytes(void); /* bytes that all arenas of the process have allocated; may be called by any thread */
 
-/* Gives the memory that is charged back to the budget but keeps it: for an arena that outlives its budget. */
+/* Uncharges the arena's memory and sets `budget` to NULL; the memory stays allocated. For an arena that outlives its budget. */
 void sl_arena_detach_budget(struct sl_arena *arena);
 
 /* Calls the destructors and frees everything but the newest chunk, which is reused. */

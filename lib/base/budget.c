@@ -69,7 +69,7 @@ bool sl_budget_spend(struct sl_budget *budget, uint64_t steps)
     if (budget->expired && budget->expired(budget->arg))
         return budget_end(budget, SL_BUDGET_TIME);
     /* takes the steps before looking whether there were so many: another thread may do so at the same time */
-    if (steps > INT64_MAX / 4 ||
+    if (steps > INT64_MAX / 4 || /* so large a number could overflow the counter */
         atomic_fetch_sub_explicit(&budget->steps, (int64_t)steps, memory_order_relaxed) < (int64_t)steps)
         return budget_end(budget, SL_BUDGET_WORK);
     return true;
@@ -91,7 +91,7 @@ bool sl_budget_charge(struct sl_budget *budget, uint64_t bytes)
         return false;
     if (!budget)
         return true;
-    if (bytes > INT64_MAX / 4)
+    if (bytes > INT64_MAX / 4) /* so large a number could overflow the counter */
         return budget_end(budget, SL_BUDGET_MEMORY);
     /* takes the bytes before looking whether there were so many, as another thread may do so at the same time; gives them back if not */
     int64_t left = atomic_fetch_sub_explicit(&budget->memory, (int64_t)bytes, memory_order_relaxed) - (int64_t)bytes;

@@ -49,10 +49,12 @@ void sl_budget_grow(struct sl_budget *budget, uint64_t size);
 /* Sets the caller's limits; call it before anything is spent. `memory` in bytes, 0 = none; `expired` may be NULL. */
 void sl_budget_limit(struct sl_budget *budget, uint64_t memory, bool (*expired)(void *arg), void *arg);
 
-/* Spends `steps` of work. Returns false when fewer are left or the time is up, and from then on. */
+/* Spends `steps` of work. Returns false when fewer are left or the time is up, and from then on; also if the calling thread's work is
+ * cancelled. */
 bool sl_budget_spend(struct sl_budget *budget, uint64_t steps);
 
-/* Charges `bytes` of memory until they are uncharged. Returns false and charges nothing when fewer are left. */
+/* Charges `bytes` of memory until they are uncharged. Returns false and charges nothing when fewer are left, which marks the budget as used
+ * up, or if the calling thread's work is cancelled. */
 bool sl_budget_charge(struct sl_budget *budget, uint64_t bytes);
 void sl_budget_uncharge(struct sl_budget *budget, uint64_t bytes);
 uint64_t sl_budget_peak(const struct sl_budget *budget); /* the maximum of bytes charged at once */

@@ -11,12 +11,12 @@ struct sl_buf {
     uint8_t *data;
     size_t size, capacity;
     bool failed;
-    struct sl_budget *budget; /* memory is charged to it; NULL = unlimited. Set while the buffer is empty */
+    struct sl_budget *budget; /* memory is charged to it; NULL = unlimited. May be set only while the buffer is empty */
 };
 
 void sl_buf_free(struct sl_buf *buf);
 
-/* Gives the memory that is charged back to the budget but keeps it: for a buffer that outlives its budget. */
+/* Uncharges the buffer's memory and sets `budget` to NULL; the contents stay. For a buffer that outlives its budget. */
 void sl_buf_detach_budget(struct sl_buf *buf);
 
 static inline void sl_buf_clear(struct sl_buf *buf)

@@ -72,6 +72,7 @@ void sl_mapping_drop(const struct sl_mapping *mapping, size_t offset, size_t siz
     if (offset > mapping->mapped || size > mapping->mapped - offset)
         return;
     uintptr_t data = (uintptr_t)mapping->bytes.data, mask = ~(uintptr_t)(FAULT_AROUND - 1);
+    /* rounded outwards, within the mapping, to include the pages that Linux has mapped around those that were read */
     uintptr_t begin = (data + offset) & mask, end = (data + offset + size + FAULT_AROUND - 1) & mask;
     begin = begin > data ? begin : data;
     end = end < data + mapping->mapped ? end : data + mapping->mapped;

@@ -257,7 +257,7 @@ def test_sampling_report_gives_a_stack_for_each_path(work, objects):
                ("com.apple.main-thread (2 of 9 samples)", [("0x108000005", "/Apps/app"), ("0x180000254", "dyld")])])
         equal([m["code_file"] for m in answer["modules"]], ["/Apps/app"])
         equal(send(s, "/applecrashreport", form(apple_crash_report=b"Call graph:\n  1 Thread_1\n")),
-              (200, {"status": "failed", "message": "failed to parse apple crash report", "detail": "the sample report has no rows"}))
+              (200, {"status": "failed", "message": "failed to parse apple crash report", "detail": "the sampling report has no row with a call"}))
 
 
 def test_input_that_is_no_apple_report_fails(work, objects):

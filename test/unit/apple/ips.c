@@ -87,7 +87,7 @@ TEST(other_report_types_are_unsupported)
                    "unsupported apple report type 202");
     expect_failure("{\"bug_type\":7}{}", SL_UNSUPPORTED, "unsupported apple report type unknown");
     expect_failure("{\"bug_type\":\"309\"}\n{\"threads\":[", SL_MALFORMED,
-                   "expected a value but the document ends at offset 12");
+                   "malformed JSON in the crash report: expected a value but the document ends at offset 12");
 }
 
 static void expect_body(const char *members)
