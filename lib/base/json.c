@@ -38,8 +38,8 @@ static inline int at(const struct sl_json *j, size_t ahead)
     return j->text.size - j->at > ahead ? (unsigned char)j->text.data[j->at + ahead] : -1;
 }
 
-/* Skips the comment that begins here: `// ...` up to the end of the line or of the document, or up to the end mark of the other form, which
- * must be there. */
+/* Skips the comment that begins here: `// ...` up to the end of the line or of the document; the form of this comment up to its star and
+ * slash, which must be there. */
 static void skip_comment(struct sl_json *j)
 {
     bool line = at(j, 1) == '/';
@@ -269,8 +269,8 @@ static bool unescape(struct sl_json *j, struct sl_str raw, struct sl_str *out)
 }
 
 /* Returns the offset of the first quote, backslash or control byte from `i` on, or the text's size, and appends the bytes before it to
- * `out`. Such runs are short in strings like source lines, so 32 bytes are copied at once and only those of the run are counted. Sets bits
- * of HIGHS in `*seen` if bytes are not ASCII. */
+ * `out`. These bytes are often few, as in source lines: so 32 bytes are copied at once, and out->size is only increased by those that count.
+ * Sets bits of HIGHS in `*seen` if bytes are not ASCII. */
 static inline size_t append_plain(struct sl_str text, size_t i, struct sl_buf *out, uint64_t *seen)
 {
 #ifdef __SSE2__
@@ -400,7 +400,7 @@ static bool json_next(struct sl_json *j, struct sl_str *key, bool *escaped)
     *key = (struct sl_str){NULL, 0};
     *escaped = false;
     if (j->failed || !j->depth)
-        return sl_json_fail(j, "no object or array is open");
+        return sl_json_fail(j, "no object or array is open"); /* an earlier failure keeps its problem */
     bool object = in_object(j);
     char closing = object ? '}' : ']';
     if (c == closing)

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Writes a comma if the value that comes next needs one: not the first of an array, and not after a key. The value after that needs one. */
+/* Called before a value is written: writes a comma, unless the value is the first of an array or follows a key. Until a key or an opening
+ * bracket is written, later values need one. */
 static inline void comma(struct sl_json_writer *w)
 {
     if (w->comma)

@@ -19,15 +19,15 @@ struct sl_map {
     struct sl_map_entry *entries;
     size_t capacity, count, dead;
     uint64_t seed;            /* of the hash; set with the first entry */
-    struct sl_budget *budget; /* entries are charged to it; NULL = unlimited. Set while the map is empty */
+    struct sl_budget *budget; /* entries are charged to it; NULL = unlimited. May be set only while the map is empty */
 };
 
-/* Returns the XXH3-64 of `size` bytes: for content hashes without an adversary. */
+/* Returns the XXH3-64 of `size` bytes: for content that nobody makes up to collide. */
 uint64_t sl_hash(const void *data, size_t size);
 
 void sl_map_free(struct sl_map *map);
 
-/* Gives the memory that is charged back to the budget but keeps it: for a map that outlives its budget. */
+/* Uncharges the map's memory and sets `budget` to NULL; the entries stay. For a map that outlives its budget. */
 void sl_map_detach_budget(struct sl_map *map);
 void *sl_map_get(const struct sl_map *map, struct sl_str key); /* NULL when absent */
 

@@ -1,4 +1,4 @@
-/* Runs the units of one conversion on several threads; lib/ itself creates none.
+/* Runs the independent parts of one conversion on several threads, which the caller provides: lib/ itself creates none.
  *
  * The caller of a long conversion passes a `struct sl_parallel`. lib/ calls `run` with `count` independent work items; `run`
  * returns when all are done. `work(arg, index, worker)` is called once per index, from up to `workers` threads at once. `worker`

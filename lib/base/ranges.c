@@ -43,7 +43,8 @@ static void heap_pop(struct range_sweep *s)
     s->heap[at] = moved;
 }
 
-/* Adds the piece [first, last] with its owner, or extends the last piece if that ends directly before it and has the same owner. */
+/* Adds the addresses [first, last], which belong to the range with index `owner`, as a piece of the map; or extends the last piece if it
+ * ends directly before them and has the same owner. */
 static void add_piece(struct sl_range_map *map, uint64_t first, uint64_t last, size_t owner)
 {
     struct sl_range_piece *before = map->count ? &map->pieces[map->count - 1] : NULL;

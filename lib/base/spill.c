@@ -42,7 +42,7 @@ bool sl_spill_reserve(struct sl_spill *s, size_t size)
         return true;
     size_t wanted = s->capacity + s->capacity / 2;
     wanted = wanted < size ? size : wanted;
-    if (wanted > SIZE_MAX / 2 || (s->may_spill && wanted > part_size / 2)) /* must not reach the next array's part */
+    if (wanted > SIZE_MAX / 2 || (s->may_spill && wanted > part_size / 2)) /* stays far from the next array's part */
         return false;
     wanted = (wanted + STEP - 1) / STEP * STEP;
     if (!s->in_file && s->may_spill && wanted > IN_MEMORY)

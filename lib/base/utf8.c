@@ -83,6 +83,7 @@ bool sl_str_is_utf8(struct sl_str text)
         /* skips eight bytes of ASCII at a time */
         while (end - at >= 8 && (memcpy(&word, at, 8), !(word & UINT64_C(0x8080808080808080))))
             at += 8;
+        /* 1: the end is reached; any number but 0, which means ill-formed */
         size_t size = at < end ? sl_utf8_sequence((const char *)at, (size_t)(end - at), NULL) : 1;
         if (!size)
             return false;

@@ -67,6 +67,7 @@ static uint32_t inlinee_name(void *arg, const struct sl_function *function)
         return known->number;
     uint32_t number = number_name(p, function);
     void **slot = known ? NULL : sl_map_find_or_add(&p->stored, function->name, NULL);
+    /* if this fails, the name is only demangled again the next time */
     if (slot && (*slot = known = SL_ARENA_NEW(p->arena, struct breakpad_known_text)))
         *known = (struct breakpad_known_text){number, function->language};
     return number;

@@ -81,7 +81,7 @@ static void order_records(struct sl_breakpad_writer *w)
         qsort(w->records, w->record_count, sizeof *w->records, breakpad_write_by_start);
 }
 
-/* True if two names are equal when demangled, although the mangled ones differ, as those of one C++ constructor do. */
+/* True if two names are equal when demangled. The mangled names may differ: a C++ constructor has several (C1, C2). */
 static bool same_when_demangled(struct text_writer *t, struct sl_str a, struct sl_str b)
 {
     struct sl_buf *out = &t->w->scratch;
