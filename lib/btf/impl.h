@@ -19,7 +19,7 @@ struct btf_records {
 
 struct btf_section {
     struct sl_section_info info;
-    bool is_double; /* another section has its name, by which records refer to sections: records with it are not used */
+    bool is_double; /* another section has the same name: records that refer to this name are not used */
 };
 
 struct btf_tables {

@@ -120,6 +120,7 @@ static void index_sections(struct btf_tables *t)
     for (size_t i = 0; !t->account.failed && sl_object_section_info(t->object, i, &info); i++) {
         bool is_new;
         void **slot = sl_map_find_or_add(&t->by_name, info.name, &is_new);
+        /* steps for the section and for hashing its name */
         t->account.failed = !slot ||
                             !sl_account_spend(&t->account, STEPS_PER_SECTION + (uint32_t)(info.name.size / 8)) ||
                             !sl_account_grow(&t->account, &t->sections, &t->section_capacity, t->section_count + 1,

@@ -215,7 +215,7 @@ static void unpack_frame(struct sl_unpacker *u, struct sl_crash_frame *frame)
     frame->filename = sl_unpack_text(u);
     frame->symbol_offset = (uint32_t)sl_unpack_number(r, UINT32_MAX);
     frame->line = (uint32_t)sl_unpack_number(r, SL_CRASH_MAX_LINE) & SL_CRASH_MAX_LINE;
-    frame->trust = (uint32_t)sl_unpack_number(r, TRUST_MASK - 1) & TRUST_MASK;
+    frame->trust = (uint32_t)sl_unpack_number(r, TRUST_MASK - 1) & TRUST_MASK; /* 0 to 6; 7 is not used */
     frame->is_exact = sl_unpack_flag(r);
 }
 

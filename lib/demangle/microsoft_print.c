@@ -25,8 +25,8 @@ static void text(struct microsoft_printer *p, const char *s)
     sl_buf_cstr(p->out, s);
 }
 
-/* Appends a space where msvc-demangler of Rust does, the reference: none after a digit (`Table4const&`). The text must be the same, because
- * crashes are grouped by it. */
+/* Appends a space where the reference, msvc-demangler of Rust, does: after a letter, and after what may close a name or type (`]` an array,
+ * `'` a scope), but not after a digit (`Table4const&`). The text must be the same, because crashes are grouped by it. */
 static void space(struct microsoft_printer *p)
 {
     uint8_t last = p->out->size ? p->out->data[p->out->size - 1] : ' ';
@@ -105,7 +105,7 @@ static void print_before(struct microsoft_printer *p, const struct ms_type *type
             print_before(p, type->inner);
         return; /* its qualifiers belong to `this` */
     case MS_NUMBER: sl_buf_str(p->out, type->text); break;
-    case MS_SYMBOL:
+    case MS_SYMBOL: /* a template argument: "&f", or with offsets in `text` "{f, 8}" */
         text(p, type->sigil);
         if (type->symbol)
             print_symbol(p, type->symbol);
@@ -176,12 +176,12 @@ static void print_piece(struct microsoft_printer *p, const struct ms_piece *piec
         if (piece->target)
             print_type(p, piece->target);
         break;
-    case MS_SCOPE:
+    case MS_SCOPE: /* a function in which the name is local: `f(int)' */
         text(p, "`");
         print_symbol(p, piece->symbol);
         text(p, "'");
         break;
-    case MS_INITIALIZER:
+    case MS_INITIALIZER: /* `dynamic initializer for 'x'' */
         text(p, "`");
         sl_buf_str(p->out, piece->text);
         text(p, " for '");
@@ -212,7 +212,8 @@ static void print_name(struct microsoft_printer *p, const struct ms_name *name)
     print_scopes(p, name->innermost);
 }
 
-/* Prints a symbol; the type of a variable and the result of a function only with p->full. */
+/* Prints a symbol; the type of a variable and the result of a function only with p->full. Special symbols have texts from the reader: thunks
+ * `adjustor`, tables `before` and `behind`; table_for is the type that a RTTI descriptor describes. */
 static void print_symbol(struct microsoft_printer *p, const struct ms_symbol *symbol)
 {
     if (!count_node(p))

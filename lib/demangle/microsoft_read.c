@@ -132,7 +132,7 @@ static struct ms_piece *read_simple(struct ms_reader *r, bool memorize)
     return piece;
 }
 
-/* Reads a digit, which refers to a recorded name, and returns a copy of that: its `outer` is set to the scopes of the new place. */
+/* Reads a digit, which refers to a recorded name, and returns a copy of that: the caller sets `outer` to the scope at this place. */
 static struct ms_piece *read_reference(struct ms_reader *r)
 {
     unsigned index = (unsigned)(ms_take(r) - '0');
@@ -370,7 +370,7 @@ static bool at_block(const struct ms_reader *r)
         return false;
     if (*at >= '0' && *at <= '9')
         return at + 1 < r->end && at[1] == '?';
-    while (at < r->end && *at >= 'A' && *at <= 'P')
+    while (at < r->end && *at >= 'A' && *at <= 'P') /* numbers above 10 are letters up to an `@` */
         at++;
     return at + 1 < r->end && at[0] == '@' && at[1] == '?';
 }
@@ -517,8 +517,8 @@ static void read_vcall(struct ms_reader *r, struct ms_symbol *symbol)
     symbol->behind = ms_format(r, "{" SL_STR_FMT ", {flat}}", SL_STR_ARG(offset));
 }
 
-/* Reads the encoding of a variable: its access (one digit), type, and qualifiers. These belong to what a pointer points to if the variable
- * is one, else to the variable. */
+/* Reads the encoding of a variable: its access (one digit), type, and qualifiers. If the variable is a pointer, but not to a function, they
+ * belong to what it points to; else to the variable. */
 static void read_variable(struct ms_reader *r, struct ms_symbol *symbol)
 {
     bool is_member;

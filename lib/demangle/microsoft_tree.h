@@ -12,6 +12,7 @@ struct ms_list { /* list of types or template arguments */
     struct ms_list *next;
 };
 
+/* Kinds of types and template arguments, with the members of struct ms_type that each uses. */
 enum ms_kind {
     MS_PRIMITIVE, /* text */
     MS_NAMED,     /* name */

@@ -330,7 +330,7 @@ static const struct ms_type *read_number_argument(struct ms_reader *r)
 }
 
 /* Reads a template argument that is a pointer to member: with `has_symbol` perhaps a symbol, and `offsets` numbers. Printed in braces,
- * "{symbol, 8}"; without offsets it is NULL, printed as "&". */
+ * "{symbol, 8}"; without offsets it is a null pointer, printed as "&". */
 static const struct ms_type *read_member_argument(struct ms_reader *r, bool has_symbol, unsigned offsets)
 {
     struct ms_type *type = new_type(r, MS_SYMBOL);
@@ -380,7 +380,7 @@ static const struct ms_type *read_parameter_argument(struct ms_reader *r)
 }
 
 /* Reads a template argument: $0 a number; $1 and $E a symbol; $F to $J a pointer to member; $D and $Q a parameter of another template; $$Y
- * an alias template; $S, $$V, $$Z and $$$V an empty pack; else a type, after $$C with qualifiers. */
+ * an alias template; $S, $$V, $$Z and $$$V an empty pack; else a type, after $$B without and after $$C with qualifiers. */
 static const struct ms_type *read_argument(struct ms_reader *r)
 {
     if (ms_next_text(r, "$M")) /* a parameter declared `auto`: its type, which is not printed, precedes the value */

@@ -23,6 +23,7 @@ static struct identifier read_identifier(struct rust_v0_printer *v)
     if (c < '0' || c > '9')
         v0_fail(v);
     length = (size_t)(c - '0');
+    /* a length beyond the text is malformed: stopping there avoids an overflow */
     while (length && v0_peek(v) >= '0' && v0_peek(v) <= '9' && length < v->text.size)
         length = length * 10 + (size_t)(v0_next(v) - '0');
     v0_eat(v, '_');
@@ -299,7 +300,7 @@ static void function_type(struct rust_v0_printer *v)
             struct identifier abi = read_identifier(v);
             if (!abi.ascii.size || abi.punycode.size)
                 v0_fail(v);
-            for (size_t i = 0; i < abi.ascii.size; i++)
+            for (size_t i = 0; i < abi.ascii.size; i++) /* a `-` is mangled as `_` */
                 v0_put_char(v, abi.ascii.data[i] == '_' ? '-' : (uint8_t)abi.ascii.data[i]);
         }
         v0_write(v, "\" ");
@@ -507,9 +508,9 @@ static void structure(struct rust_v0_printer *v)
     }
 }
 
-/* Reads and prints a compound constant that begins with the letter `tag`: e string, R and Q references (Q: mut), A array, T tuple, V struct
- * or enum. It is put in braces unless it is part of another constant (`in_value`). A reference to a string is printed as a string
- * literal. */
+/* Reads and prints a compound constant that begins with the letter `tag`: e a str, R and Q references (Q: mut), A array, T tuple, V struct
+ * or enum. It is put in braces unless it is part of another constant (`in_value`). A reference to a str (Re) is printed as a string literal
+ * "x", which is a reference; so a str itself is printed as *"x". */
 static void compound_constant(struct rust_v0_printer *v, char tag, bool in_value)
 {
     if (tag == 'R' && v0_eat(v, 'e')) {

@@ -4,7 +4,9 @@
 #include "demangle/rust.h"
 #include "demangle/text.h"
 
-enum { MAX_STEPS = 1 << 16 }; /* characters read, repeatedly where back references are followed */
+enum {
+    MAX_STEPS = 1 << 16
+}; /* limit of the characters read; those of a back reference count each time it is followed */
 
 struct rust_v0_printer {
     struct sl_str text; /* after `_R` */

@@ -20,7 +20,8 @@ static struct swift_node *read_symbol(struct swift_reader *r, bool old)
 bool swift_demangle(struct sl_str name, bool returns, struct sl_buf *out, size_t limit)
 {
     static const char *const prefixes[] = {"$s", "_$s", "$S", "_$S", "$e", "_$e", "@__swiftmacro_", "_T0", "_T"};
-    enum { FIRST_LABELS_IN_TYPES = 7, FIRST_OLD = 8, COUNT }; /* "_T0" of Swift 4.0; "_T" of earlier versions */
+    /* indexes: from "_T0" (Swift 4.0) on, argument labels are mangled in the types; "_T" is the mangling before Swift 4 */
+    enum { FIRST_LABELS_IN_TYPES = 7, FIRST_OLD = 8, COUNT };
     size_t prefix = 0;
     while (prefix < COUNT && !sl_str_starts(name, sl_str(prefixes[prefix])))
         prefix++;

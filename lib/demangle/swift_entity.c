@@ -172,15 +172,15 @@ static struct swift_node *closure(struct swift_reader *r, const char *text)
     return closure;
 }
 
-/* Makes a part of the declaration on the stack, such as a default argument: printed as `text`, `number` (unless NO_INDEX), " of " and the
- * declaration. */
+/* Makes a part of the declaration on the stack. N_PART_OF, like a default argument, is printed as `text`, `index` (a number, or NO_INDEX for
+ * none), " of " and the declaration; N_DEINIT as `text`, but with `index` 1 as "deinit" if the declaration is not a class. */
 static struct swift_node *swift_entity_part(struct swift_reader *r, enum node_kind kind, const char *text,
-                                            uint32_t number)
+                                            uint32_t index)
 {
     struct swift_node *node = node_entity(r, kind, reader_pop_context(r), NULL, NULL, NULL);
     if (node) {
         node->text = sl_str(text);
-        node->index = number;
+        node->index = index;
     }
     return node;
 }
@@ -248,7 +248,8 @@ static struct swift_node *macro_expansion(struct swift_reader *r)
     return node_add(r, node_add(r, expansion, context), name);
 }
 
-/* Reads the letter after `f`, which says what function or other code belongs to the declaration on the stack. */
+/* Reads the letter after `f`, which says what function or other code belongs to the declaration on the stack. The 1 of some deinitialisers:
+ * only those of a class are printed with this text. */
 struct swift_node *entity_part(struct swift_reader *r)
 {
     uint32_t number;

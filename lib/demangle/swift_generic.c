@@ -234,8 +234,9 @@ static bool pop_proof_reference(struct swift_reader *r)
     return reader_pop_kind(r, N_CONFORMANCE_REF) || (reader_pop_module(r) && reader_pop_protocol(r));
 }
 
-/* Reads and pops the operands of a proof that a type conforms to a protocol; the letter `c` is its kind. They are only checked, as proofs
- * are not printed. False if they are malformed. */
+/* Reads and pops the operands of a proof that a type conforms to a protocol; `c` is its kind: A of an associated type, C of a type that is
+ * known, D of a generic parameter, I by inheritance between protocols, O of an opaque type, X of a pack. They are only checked, as proofs are
+ * not printed. False if they are malformed. */
 static bool pop_proof(struct swift_reader *r, char c)
 {
     uint32_t index;
@@ -320,14 +321,14 @@ struct swift_node *generic_bind(struct swift_reader *r, struct swift_node *nomin
     if (!nominal || !nominal->count || from >= lists->count || ++r->depth > MAX_CONTEXTS)
         return NULL;
     struct swift_node *arguments = lists->children[from];
-    if (nominal->kind == N_EXTENSION || !takes_arguments(nominal)) {
+    if (nominal->kind == N_EXTENSION || !takes_arguments(nominal)) { /* the list is for the declaration around it */
         result = bind_parent(r, nominal, lists, from);
     } else {
         if (from + 1 < lists->count)
             nominal = bind_parent(r, nominal, lists, from + 1);
         bool bindable = nominal && (node_is_nominal(nominal) || nominal->kind == N_FUNCTION || nominal->kind == N_INIT);
         enum node_kind kind = bindable && !node_is_nominal(nominal) ? N_BOUND_FUNCTION : N_BOUND;
-        if (nominal && !arguments->count)
+        if (nominal && !arguments->count) /* it is not generic itself */
             result = nominal;
         else if (bindable)
             result = node_pair(r, kind, nominal, arguments);

@@ -91,7 +91,7 @@ static struct swift_node *swift_impl_part(struct swift_reader *r, enum node_kind
     const char *convention = eat_code(r, codes);
     if (!convention)
         return NULL;
-    const char *said[sizeof qualifiers / sizeof *qualifiers] = {NULL};
+    const char *said[sizeof qualifiers / sizeof *qualifiers] = {NULL}; /* only the first two have a text to print */
     for (size_t i = 0; qualifiers[i].letter; i++)
         said[i] = reader_eat(r, qualifiers[i].letter) ? qualifiers[i].text : "";
     return node_format(r, kind, "%s%s%s%s", before, convention, said[0], said[1]);

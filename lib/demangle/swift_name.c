@@ -94,7 +94,7 @@ static struct sl_str read_identifier(struct swift_reader *r)
     if (reader_eat(r, '0')) {
         if (!reader_natural(r, &size))
             return none;
-        reader_eat(r, '_');
+        reader_eat(r, '_'); /* separates the size from a text that begins with a digit */
         struct sl_str text = reader_take(r, size);
         return text.size ? name_punycode(r, text) : none;
     }
@@ -119,8 +119,8 @@ struct swift_node *name_fixity(struct swift_reader *r)
 }
 
 /* Reads what follows `L`, the operator for a name that is not visible everywhere, and pops its operands: L a private name with the
- * identifier of its file, l such an identifier without a name, a letter `a` to `j` an entity that the compiler derived from the named one,
- * else a number that distinguishes local names. NULL if it is malformed. */
+ * identifier of its file, l such an identifier without a name, a letter a to j or A to J an entity that the compiler derived from the named
+ * one, else a number that distinguishes local names. NULL if it is malformed. */
 struct swift_node *name_local(struct swift_reader *r)
 {
     char c = reader_peek(r);

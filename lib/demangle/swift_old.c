@@ -9,7 +9,7 @@
 struct swift_node *old_identifier(struct swift_reader *r)
 {
     bool punycode = reader_eat(r, 'X');
-    char fixity = reader_eat(r, 'o') ? reader_next(r) : 'n';
+    char fixity = reader_eat(r, 'o') ? reader_next(r) : 'n'; /* n: not an operator */
     uint32_t size;
     if (!reader_natural(r, &size))
         return NULL;
@@ -166,14 +166,15 @@ struct swift_node *old_conformance(struct swift_reader *r)
 
 /* ---- declarations ---- */
 
-/* Makes the code that belongs to the declaration `place`, such as an initializer: `text` is printed, and `number` unless it is NO_INDEX. */
+/* Makes the code that belongs to the declaration `place`. `index`: for N_PART_OF and N_CLOSURE a number to print after `text` (NO_INDEX:
+ * none), for N_INIT 1 = allocating, for N_DEINIT 1 = only that of a class is printed with `text`, others as "deinit". */
 static struct swift_node *swift_old_part(struct swift_reader *r, struct swift_node *place, enum node_kind kind,
-                                         const char *text, uint32_t number)
+                                         const char *text, uint32_t index)
 {
     struct swift_node *node = node_entity(r, kind, place, NULL, NULL, NULL);
     if (node) {
         node->text = sl_str(text);
-        node->index = number;
+        node->index = index;
     }
     return node;
 }
@@ -184,7 +185,7 @@ static struct swift_node *typed(struct swift_reader *r, struct swift_node *node)
     struct swift_node *type = node ? old_type(r) : NULL;
     if (!type)
         return NULL;
-    node->children[3] = type;
+    node->children[3] = type; /* 3: the place of its type, after context, name and labels */
     return node;
 }
 
@@ -225,7 +226,7 @@ static struct swift_node *accessor(struct swift_reader *r, struct swift_node *pl
 }
 
 /* Reads what follows `F` and the context `place`: an accessor, an initialiser (C allocating, c not), a deinitialiser, a closure, or a
- * function. */
+ * function. The number of a deinitialiser is 1 if only that of a class is printed with its text. */
 static struct swift_node *function(struct swift_reader *r, struct swift_node *place)
 {
     static const struct {
