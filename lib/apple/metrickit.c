@@ -160,7 +160,8 @@ static struct open_bracket *top(struct metrickit *m)
  * callee. */
 static void open_frame(struct metrickit *m, struct open_bracket *bracket)
 {
-    size_t called = m->brackets[m->depth - 2].frame; /* the frame around this array of frames; 0: none, in a stack */
+    /* The innermost bracket is an array of frames; the one around it (- 2) is its frame, or a stack, which has frame number 0. */
+    size_t called = m->brackets[m->depth - 2].frame;
     if (!fits_budget(m, sizeof *m->frames) ||
         !sl_grow_zeroed(&m->frames, &m->frame_capacity, m->frame_count + 1, sizeof *m->frames)) {
         m->no_memory = true;

@@ -112,8 +112,8 @@ static bool is_thread_row(struct sl_str line)
     return apple_take_number(&rest, &count) == APPLE_NUMBER && sl_str_starts(rest, SL_STR(" Thread_"));
 }
 
-/* Parses " 8676 Thread_955462 DispatchQueue_1: com.apple.main-thread  (serial)" or " 2569 Thread_1330655: JavaScriptCore::Marking", and adds
- * the thread. False for other lines. */
+/* Parses " 8676 Thread_955462 DispatchQueue_1: com.apple.main-thread  (serial)" or " 2569 Thread_1330655: JavaScriptCore::Marking", and
+ * adds the thread. False for other lines. */
 static bool read_thread_row(struct samples_reader *s, struct sl_str line)
 {
     struct sl_samples_thread thread = {.name = {NULL, 0}};
@@ -212,6 +212,7 @@ static void add_samples_row(struct samples_reader *s, struct sl_str line)
     size_t at = (size_t)(line.data - s->samples->text.data);
     if (in_tree && !s->has_process) /* a tree without a "Process:" line before it */
         open_process(s, SL_STR(""));
+    /* `has_count` is false for IN_TOPS: there the number of samples follows the function */
     if ((in_tree && read_thread_row(s, line)) || !samples_row(line, s->section != IN_TOPS, &row))
         return;
     if (in_tree && s->thread == SL_SAMPLES_NONE) /* "Powerstats for:" has a tree without threads */
@@ -292,6 +293,7 @@ static void find_image(const struct sl_samples *samples, struct sl_samples_row *
         return;
     const struct sl_samples_process *process = &samples->processes[row->process];
     const struct sl_samples_image *images = samples->images + process->first_image;
+    /* the images are sorted: number of those that begin at or before the address; only the last of them can contain it */
     size_t beyond = SL_COUNT_UP_TO(images, process->image_count, begin, row->address);
     const struct sl_samples_image *image = beyond ? &images[beyond - 1] : NULL;
     if (image && (row->address <= image->end || (image->begin == image->end && matches_offset(row, image->begin))))
@@ -342,6 +344,7 @@ static bool find_exact_totals(struct samples_reader *s)
         qsort(exact, count, sizeof *exact, sl_order_u64);
     for (size_t i = 0; exact && i < samples->row_count; i++) {
         struct sl_samples_row *row = &samples->rows[i];
+        /* index after the last of the exact addresses that is not above the row's: if equal, it precedes `beyond` */
         size_t beyond = row->is_exact ? 0 : SL_PARTITION_POINT(middle, 0, count, exact[middle] <= row->address);
         row->is_exact |= row->thread == SL_SAMPLES_NONE && beyond && exact[beyond - 1] == row->address;
     }

@@ -127,7 +127,7 @@ static bool read_location(struct sl_str line, size_t at, struct sl_samples_row *
     struct sl_str rest = text_from(line, at);
     size_t bracket = find_last(rest, SL_STR(" [0x")), end = bracket;
     if (bracket == rest.size) { /* no address: "<Kernel mode>", "<patched truncated backtrace>" or "???" */
-        row->name = row->name_end = row->tail = at;
+        row->name = row->name_end = row->tail = at; /* an empty location */
         row->is_kernel = sl_str_starts(rest, SL_STR("<Kernel mode>"));
         return rest.size && (rest.data[0] == '<' || sl_str_starts(rest, SL_STR("???")));
     }

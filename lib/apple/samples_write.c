@@ -30,7 +30,7 @@ static void put_sample_row(struct sl_str line, const struct sl_samples_row *row,
     bool has_position = row->filename.size != 0;
     sl_buf_printf(out, SL_STR_FMT "  (in " SL_STR_FMT ")", SL_STR_ARG(name->function), SL_STR_ARG(row->image_name));
     put_offset(row, name, out);
-    sl_buf_str(out, (struct sl_str){line.data + row->name_end, row->tail - row->name_end});
+    sl_buf_str(out, (struct sl_str){line.data + row->name_end, row->tail - row->name_end}); /* "  [0x10000400c]" */
     if (name->file.size) {
         sl_buf_cstr(out, "  ");
         put_position(name, out);

@@ -125,7 +125,8 @@ enum sl_code sl_budget_fail(const struct sl_budget *budget, struct sl_error *err
         return sl_fail(error, SL_UNSUPPORTED, "reading the file needs more than %llu MiB of memory",
                        (unsigned long long)(budget->memory_limit >> 20));
     case SL_BUDGET_TIME:
-        return sl_fail(error, SL_UNSUPPORTED, "reading the file needs more time than the conversion time limit");
+        return sl_fail(error, SL_UNSUPPORTED,
+                       "reading the file needs more time than allowed (setting conversion.max_time)");
     default:
         return sl_is_cancelled() ? sl_fail(error, SL_CANCELLED, "cancelled") : sl_fail(error, SL_BUSY, "out of memory");
     }

@@ -30,7 +30,7 @@ enum sl_code sl_fail(struct sl_error *error, enum sl_code code, const char *form
 enum sl_code sl_fail_errno(struct sl_error *error, int number, const char *what)
 {
     if (number == EMFILE || number == ENFILE)
-        return sl_fail(error, SL_BUSY, "out of file descriptors");
+        return sl_fail(error, SL_BUSY, "out of file descriptors: raise the limit of open files (ulimit -n)");
     if (number == ENOMEM)
         return sl_fail(error, SL_BUSY, "out of memory");
     return sl_fail(error, SL_INTERNAL, "%s: %s", what, strerror(number));

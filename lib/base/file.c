@@ -17,7 +17,7 @@ static enum sl_code fail_errno(struct sl_error *error, const char *what, const c
                         : number == EACCES || number == EPERM ? SL_PERMISSION_DENIED
                                                               : SL_INTERNAL;
     if (number == EMFILE || number == ENFILE)
-        return sl_fail(error, SL_BUSY, "out of file descriptors");
+        return sl_fail(error, SL_BUSY, "out of file descriptors: raise the limit of open files (ulimit -n)");
     if (number == ENOMEM)
         return sl_fail(error, SL_BUSY, "out of memory");
     return sl_fail(error, code, "cannot %s %s: %s", what, path, strerror(number));

@@ -179,7 +179,7 @@ size_t sl_json_unescape(struct sl_str raw, char *out)
     return size;
 }
 
-/* Each byte is 1; each byte has only its highest bit set. */
+/* ONES: each byte is 1. HIGHS: each byte has only its highest bit set. */
 #define ONES  0x0101010101010101ull
 #define HIGHS 0x8080808080808080ull
 
@@ -269,8 +269,8 @@ static bool unescape(struct sl_json *j, struct sl_str raw, struct sl_str *out)
 }
 
 /* Returns the offset of the first quote, backslash or control byte from `i` on, or the text's size, and appends the bytes before it to
- * `out`. These bytes are often few, as in source lines: so 32 bytes are copied at once, and out->size is only increased by those that count.
- * Sets bits of HIGHS in `*seen` if bytes are not ASCII. */
+ * `out`. These bytes are often few, as in source lines: so 32 bytes are copied at once, and out->size grows only by those that count. Sets
+ * bits of HIGHS in `*seen` if bytes are not ASCII. */
 static inline size_t append_plain(struct sl_str text, size_t i, struct sl_buf *out, uint64_t *seen)
 {
 #ifdef __SSE2__

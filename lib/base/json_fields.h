@@ -75,8 +75,8 @@ struct sl_field {
 /* Initialisers for the rows of a table of keys: `owner` is the struct, `member` what the value of key `name` is read into. */
 #define SL_FIELD_ROW(is_required, owner, member, name)                                                                 \
     .key = SL_STR(name), .required = is_required, .offset = offsetof(struct owner, member)
-/* SL_FIELD: a member that is read by its field type; SL_FIELD_BY: by a function; SL_FIELD_AS_IS: copied as it is written, if the value has the
- * JSON type `kind`. */
+/* SL_FIELD: a member that is read by its field type; SL_FIELD_BY: by a function; SL_FIELD_AS_IS: copied as it is written, if the value has
+ * the JSON type `kind`. */
 #define SL_FIELD(kind, required, owner, member, name)                                                                  \
     {                                                                                                                  \
         SL_FIELD_ROW(required, owner, member, name), .type = SL_FIELD_##kind                                           \

@@ -1,7 +1,7 @@
 #include "base/ranges.h"
 
-/* Goes through the addresses in ascending order. The heap contains the ranges that have begun (indexes), the owner of the current address
- * at its top. A range that has ended is removed when it reaches the top. */
+/* Goes through the addresses in ascending order. The heap contains the indexes of the ranges that have begun, with the owner of the current
+ * address at its top. A range that has ended is removed when it reaches the top. */
 struct range_sweep {
     const struct sl_range *ranges;
     size_t *heap, heap_count;

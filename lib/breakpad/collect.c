@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* What breakpad_collect_prepare() makes of a batch of functions. Numbers of names and files count within the batch. */
+/* Results of breakpad_collect_prepare() for a batch of functions. Names and files are numbered within the batch. */
 struct breakpad_prepared {
     struct flat_function flat;
     struct prepared_function {

@@ -28,7 +28,7 @@ struct flat_function {
     size_t line_count, line_capacity, inline_count, inline_capacity;
 };
 
-/* Different texts, each once, numbered from 0. */
+/* A set of texts, numbered from 0 in the order in which they were added. */
 struct breakpad_texts {
     struct sl_account account; /* for `items` */
     struct sl_map map;         /* from a text to its number plus 1 */

@@ -17,7 +17,7 @@ bool sl_breakpad_writer_unnamed(struct sl_breakpad_writer *w, uint64_t address, 
 
 SL_ORDER_BY(unnamed_by_start, struct code_range, start, end)
 
-/* The first record (function) and symbol that do not begin before the current range; both lists are sorted by address. */
+/* Indexes of the first record (function) and symbol that do not begin before the current range; both lists are sorted by address. */
 struct breakpad_coverage {
     size_t record, symbol;
     uint64_t end; /* the highest end of a function that begins before the range */

@@ -138,8 +138,8 @@ struct symbol_merge {
     uint64_t covered;          /* the highest end of a function that begins before the address */
 };
 
-/* Moves to `address`, which must not be less than the last one. Returns the number of records (functions) that begin there; the first is
- * p->next. */
+/* Moves p->next and p->covered to `address`, which must not be less than the last one. Returns the number of records (functions) that begin
+ * there; the first is p->next. */
 static size_t records_at(struct symbol_merge *p, uint64_t address)
 {
     const struct sl_breakpad_writer *w = p->text->w;

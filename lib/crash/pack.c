@@ -24,7 +24,7 @@ enum {
 
 /* ---- values ---- */
 
-/* Written instead of a text's size: it has data NULL; it was written before, and its number follows. */
+/* Written instead of a text's size. no_text: its data is NULL. known_text: it was written before, and its number follows. */
 static const uint64_t no_text = UINT64_MAX, known_text = UINT64_MAX - 1;
 
 void sl_packer_free(struct sl_packer *packer)

@@ -212,8 +212,8 @@ static void print_name(struct microsoft_printer *p, const struct ms_name *name)
     print_scopes(p, name->innermost);
 }
 
-/* Prints a symbol; the type of a variable and the result of a function only with p->full. Special symbols have texts from the reader: thunks
- * `adjustor`, tables `before` and `behind`; table_for is the type that a RTTI descriptor describes. */
+/* Prints a symbol; the type of a variable and the result of a function only with p->full. Special symbols have texts from the reader: a
+ * thunk `adjustor`, a table `before` and `behind`; table_for is the type that a RTTI descriptor describes. */
 static void print_symbol(struct microsoft_printer *p, const struct ms_symbol *symbol)
 {
     if (!count_node(p))

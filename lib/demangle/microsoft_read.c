@@ -458,8 +458,7 @@ static struct ms_piece *read_symbol_piece(struct ms_reader *r)
 }
 
 /* Reads the encoding of a vtable (6) or vbtable (7): qualifiers, and the classes that it is for, up to `@`. They are printed after the name
- * as {for `A's `B'}; after those of a vbtable is a second brace, because the reference implementation (msvc-demangler of Rust) prints
- * it. */
+ * as {for `A'}, several as {for `As `B'}; for a vbtable with a second brace, as the reference (msvc-demangler of Rust) prints it. */
 static void read_table(struct ms_reader *r, struct ms_symbol *symbol)
 {
     bool is_member, is_vbtable = ms_next(r, '7');

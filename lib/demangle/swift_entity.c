@@ -4,8 +4,8 @@
 
 /* ---- labels ---- */
 
-/* Returns the argument labels, an N_LABELS, that Swift 4.0 mangled in the parameter types (`tuple`); it is empty if no parameter has
- * one. */
+/* Returns the argument labels, an N_LABELS, that Swift 4.0 mangled in the parameter types (`tuple`): an entry for each parameter,
+ * N_FIRST_ELEMENT for one without a label. It is empty if no parameter has one. */
 static struct swift_node *labels_of_tuple(struct swift_reader *r, const struct swift_node *tuple)
 {
     struct swift_node *labels = node_new(r, N_LABELS);
@@ -172,8 +172,8 @@ static struct swift_node *closure(struct swift_reader *r, const char *text)
     return closure;
 }
 
-/* Makes a part of the declaration on the stack. N_PART_OF, like a default argument, is printed as `text`, `index` (a number, or NO_INDEX for
- * none), " of " and the declaration; N_DEINIT as `text`, but with `index` 1 as "deinit" if the declaration is not a class. */
+/* Makes a part of the declaration on the stack. N_PART_OF, like a default argument, is printed as `text`, `index` (a number, or NO_INDEX
+ * for none), " of " and the declaration; N_DEINIT as `text`, but with `index` 1 as "deinit" if the declaration is not a class. */
 static struct swift_node *swift_entity_part(struct swift_reader *r, enum node_kind kind, const char *text,
                                             uint32_t index)
 {

@@ -125,7 +125,7 @@ static struct swift_node *layout(struct swift_reader *r)
     return NULL;
 }
 
-/* Returns the left side of a requirement, of this kind. */
+/* Reads the left side of a requirement; `kind` says what it is and whether it is on the stack or in the text. */
 static struct swift_node *read_subject(struct swift_reader *r, enum subject kind)
 {
     struct swift_node *base = kind == ON_STACK ? reader_pop_type(r) : generic_parameter(r);
@@ -234,9 +234,9 @@ static bool pop_proof_reference(struct swift_reader *r)
     return reader_pop_kind(r, N_CONFORMANCE_REF) || (reader_pop_module(r) && reader_pop_protocol(r));
 }
 
-/* Reads and pops the operands of a proof that a type conforms to a protocol; `c` is its kind: A of an associated type, C of a type that is
- * known, D of a generic parameter, I by inheritance between protocols, O of an opaque type, X of a pack. They are only checked, as proofs are
- * not printed. False if they are malformed. */
+/* Reads and pops the operands of a proof that a type conforms to a protocol; `c` is its kind: A of an associated type, C of a concrete
+ * type, D of a generic parameter, I by inheritance between protocols, O of an opaque type, X of a pack. They are only checked, as proofs
+ * are not printed. False if they are malformed. */
 static bool pop_proof(struct swift_reader *r, char c)
 {
     uint32_t index;

@@ -24,7 +24,7 @@ static void note_words(struct swift_reader *r, struct sl_str part)
 {
     size_t start = part.size; /* of the current word; part.size: in none */
     for (size_t i = 0; i <= part.size; i++) {
-        char c = i < part.size ? part.data[i] : '_';
+        char c = i < part.size ? part.data[i] : '_'; /* the end counts as an underscore: it ends the last word */
         if (start < i && (c == '_' || (is_upper(c) && !is_upper(part.data[i - 1])))) {
             if (i - start >= 2 && r->word_count < sizeof r->words / sizeof *r->words)
                 r->words[r->word_count++] = (struct sl_str){part.data + start, i - start};
@@ -94,7 +94,7 @@ static struct sl_str read_identifier(struct swift_reader *r)
     if (reader_eat(r, '0')) {
         if (!reader_natural(r, &size))
             return none;
-        reader_eat(r, '_'); /* separates the size from a text that begins with a digit */
+        reader_eat(r, '_'); /* separates the size from a text that begins with a digit or underscore */
         struct sl_str text = reader_take(r, size);
         return text.size ? name_punycode(r, text) : none;
     }
