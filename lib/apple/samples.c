@@ -123,12 +123,13 @@ static bool read_thread_row(struct samples_reader *s, struct sl_str line)
         return false;
     thread.has_id = apple_take_number(&rest, &thread.id) == APPLE_NUMBER;
     const char *queue = rest.size ? memmem(rest.data, rest.size, "DispatchQueue_", 14) : NULL;
-    if (skip_prefix(&rest, ":"))
+    if (skip_prefix(&rest, ":")) /* the thread's name; a queue may follow it */
         thread.name = sl_str_trimmed((struct sl_str){rest.data, queue ? (size_t)(queue - rest.data) : rest.size});
     else if (queue) {
         rest = apple_skip(rest, (size_t)(queue - rest.data));
         const char *colon = memchr(rest.data, ':', rest.size);
         rest = sl_str_trimmed(apple_skip(rest, colon ? (size_t)(colon - rest.data) + 1 : rest.size));
+        /* the kind of queue after the name, "  (serial)", is left out */
         const char *end = rest.size ? memmem(rest.data, rest.size, "  (", 3) : NULL;
         thread.name = (struct sl_str){rest.data, end ? (size_t)(end - rest.data) : rest.size};
     }
@@ -138,7 +139,8 @@ static bool read_thread_row(struct samples_reader *s, struct sl_str line)
 
 /* ---- the head ---- */
 
-/* Reads a line of the head of the report or of a process, like "PID: 123"; the first value of each key counts. False for other keys. */
+/* Reads a line of the head of the report or of a process, like "PID: 123". The first value of each key counts, but the last PID. False for
+ * other keys. */
 static bool read_samples_head(struct samples_reader *s, struct sl_str line)
 {
     struct sl_samples *samples = s->samples;

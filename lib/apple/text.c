@@ -229,6 +229,7 @@ static void read_image(struct text_reader *t, struct sl_str line)
     if (!image.begin && sl_debug_id_is_nil(&module.debug_id))
         return; /* a placeholder for addresses outside of all images */
     module.address = image.begin;
+    /* not + 1, though `end` is the last byte: responses of /applecrashreport have this size */
     module.size = image.end - image.begin;
     module.code_file = module.debug_file = image.path.size ? image.path : image.name;
     if ((added = apple_add(&t->modules, t->budget, COST_PER_IMAGE)))

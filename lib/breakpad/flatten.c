@@ -200,7 +200,7 @@ static bool group_inlines(struct flat_function *f, size_t from, struct sl_arena 
             all[kept++] = all[i];
         }
     }
-    /* the ranges are copied, so that they can be written back in the order of the groups */
+    /* a group is the ranges of one call; the ranges are copied, so that they can be written back in the order of the calls */
     struct breakpad_group *order = sl_arena_alloc(arena, groups * sizeof *order, 8);
     struct flat_inline *copy = sl_arena_alloc(arena, kept * sizeof *copy, 8);
     if (!order || !copy)

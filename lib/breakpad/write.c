@@ -219,10 +219,10 @@ static void use_record(struct text_writer *t, const struct breakpad_record *reco
     int64_t file = 0;
     uint64_t lines = sl_read_uleb(&r);
     struct sl_reader calls = r;
-    for (uint64_t i = 0; i < lines; i++)
+    for (uint64_t i = 0; i < lines; i++) /* address, size, line, file */
         sl_read_sleb(&calls), sl_read_uleb(&calls), sl_read_uleb(&calls), sl_read_sleb(&calls);
     for (uint64_t count = sl_read_uleb(&calls); count; count--) {
-        sl_read_uleb(&calls), sl_read_uleb(&calls);
+        sl_read_uleb(&calls), sl_read_uleb(&calls); /* depth, line of the call */
         use_file(t, (uint32_t)sl_read_uleb(&calls));
         breakpad_write_use(t->origins, t->origin_order, &t->origin_count, (uint32_t)sl_read_uleb(&calls));
         for (uint64_t ranges = sl_read_uleb(&calls); ranges; ranges--)
@@ -359,7 +359,7 @@ static void write_function(struct text_writer *t, const struct breakpad_record *
     sl_buf_number_hex(&t->out, f->size, ' ');
     sl_buf_number_hex(&t->out, f->parameters, ' ');
     put_text(&t->out, t->w->names.items[f->name]);
-    for (uint64_t i = 0; i < lines; i++)
+    for (uint64_t i = 0; i < lines; i++) /* address, size, line, file */
         sl_read_sleb(&calls), sl_read_uleb(&calls), sl_read_uleb(&calls), sl_read_sleb(&calls);
     write_calls(t, &calls, f->address);
     for (uint64_t i = 0; i < lines; i++) {

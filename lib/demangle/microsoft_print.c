@@ -218,6 +218,7 @@ static void print_symbol(struct microsoft_printer *p, const struct ms_symbol *sy
 {
     if (!count_node(p))
         return;
+    /* result: the result type of a function; of a variable its type */
     const struct ms_type *type = symbol->type, *result = symbol->is_function && type ? type->inner : type;
     text(p, symbol->thunk ? "[thunk]: " : "");
     sl_buf_str(p->out, symbol->before);

@@ -38,7 +38,8 @@ void ms_skip_pointer_quals(struct ms_reader *r)
         ;
 }
 
-/* Reads a built-in type: `$$T`, a letter, or `_` and a letter for types that compilers added later. */
+/* Reads a built-in type: `$$T`, a letter, or `_` and a letter for types that compilers added later. The names are those of the reference,
+ * msvc-demangler of Rust: "int64_t", but "__int32". */
 static struct ms_type *read_primitive(struct ms_reader *r)
 {
     static const char *const plain[26] = {
@@ -97,11 +98,11 @@ static struct ms_type *read_custom(struct ms_reader *r)
 /* Reads an array after its `Y`: the number of dimensions, the size of each, perhaps `$$C` and qualifiers, and the element type. */
 static struct ms_type *read_array(struct ms_reader *r)
 {
-    enum { MAX_PIECES = 64 };
+    enum { MAX_DIMENSIONS = 64 };
     uint64_t count;
     bool negative;
     struct ms_type *type = new_type(r, MS_ARRAY);
-    if (!type || !ms_number(r, &count, &negative) || negative || !count || count > MAX_PIECES)
+    if (!type || !ms_number(r, &count, &negative) || negative || !count || count > MAX_DIMENSIONS)
         return ms_fail(r);
     const struct ms_list **last = &type->list;
     for (uint64_t i = 0; i < count; i++) {

@@ -178,7 +178,7 @@ static void silent_impl_path(struct rust_v0_printer *v)
 }
 
 /* Reads a namespace letter, a path and an item in it, and prints "path::item". Namespaces with a small letter (types, values) are not
- * printed; items of those with a capital are: "::{closure#0}", "::{shim:drop#0}". */
+ * printed; those with a capital are, C as "::{closure#0}", S as "::{shim:drop#0}", others by their letter. */
 static void nested(struct rust_v0_printer *v, bool in_value)
 {
     char space = v0_next(v);
@@ -215,8 +215,8 @@ static void qualified(struct rust_v0_printer *v, bool trait)
     v0_write(v, ">");
 }
 
-/* Reads and prints a path, but not the `>` after its generic arguments, because the caller may print more arguments. True if it has such
- * arguments, so that the `>` is still to be printed. */
+/* Reads and prints a path (B: a back reference, I: one with generic arguments, else another), but not the `>` after its generic arguments,
+ * because the caller may print more arguments. True if it has such arguments, so that the `>` is still to be printed. */
 static bool open_path(struct rust_v0_printer *v)
 {
     size_t back;
@@ -535,7 +535,7 @@ static void compound_constant(struct rust_v0_printer *v, char tag, bool in_value
         break;
     case 'T':
         v0_write(v, "(");
-        v0_write(v, list(v, element) == 1 ? ",)" : ")");
+        v0_write(v, list(v, element) == 1 ? ",)" : ")"); /* a tuple of one value has a comma */
         break;
     case 'V': structure(v); break;
     default: v0_fail(v);

@@ -157,7 +157,8 @@ TEST(other_texts_are_not_taken_for_samples)
     assert_false(sl_samples_is_text(SL_STR("Call graph:\n  1 nothing\n")));
     assert_true(sl_samples_is_text(SL_STR("Call graph:\n    1 Thread_1\n")));
     assert_true(sl_samples_is_text(SL_STR("Steps: 5\n  Thread 0x1  5 samples\n")));
-    expect_failure("Steps: 5\n  Thread 0x1  5 samples\n  5  a [0x1]\n", SL_MALFORMED, "the sampling report has no row with a call");
+    expect_failure("Steps: 5\n  Thread 0x1  5 samples\n  5  a [0x1]\n", SL_MALFORMED,
+                   "the sampling report has no row with a call");
     expect_read("Call graph:\n    5 Thread_1\n    + 5 a  (in b)  [0x1001]\nBinary Images:\n"
                 "    0x1000 - 0x1fff b (1) <2d903291-397d-3d14-bfca-52c7fb8c5e00> /b\n");
     expect_addresses(&crash.threads[0], "1001");
