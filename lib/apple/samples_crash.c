@@ -206,7 +206,6 @@ enum sl_code apple_read_samples(struct sl_str text, const struct apple_header *h
     crash->module_count = f.modules.count;
     crash->threads = sl_arena_array_finish(&f.threads);
     crash->modules = sl_arena_array_finish(&f.modules);
-    sl_arena_array_discard(&f.paths);
     /* for SL_BUSY the caller writes the error: memory, or the report's budget */
     return f.no_memory || !crash->threads || !crash->modules ? SL_BUSY : SL_OK;
 }
