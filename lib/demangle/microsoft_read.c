@@ -636,12 +636,14 @@ static void move_target(struct ms_symbol *symbol)
 const struct ms_symbol *ms_read_symbol(struct ms_reader *r)
 {
     struct ms_symbol *symbol = SL_ARENA_NEW(r->arena, struct ms_symbol);
-    if (!symbol || !ms_next(r, '?') || !ms_enter(r))
+    if (!symbol || !ms_next(r, '?'))
         return ms_fail(r);
     if (ms_next_text(r, "?_C@"))
         return read_string_literal(r, symbol);
     if (ms_next_text(r, "?_R0"))
         return read_type_descriptor(r, symbol);
+    if (!ms_enter(r))
+        return NULL;
     symbol->name.innermost = read_symbol_piece(r);
     if (symbol->name.innermost) {
         struct ms_piece *piece = symbol->name.innermost;
