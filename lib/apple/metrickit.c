@@ -15,8 +15,8 @@
 #include "base/grow.h"
 #include "base/map.h"
 
-/* What an open bracket is: OPEN_STACKS the array "callStacks", OPEN_STACK an object in it, OPEN_FRAMES the array "callStackRootFrames" or
- * "subFrames", OPEN_FRAME an object in one of these. */
+/* Meaning of an open bracket: OPEN_STACKS is the array "callStacks", OPEN_STACK an object in it, OPEN_FRAMES the array
+ * "callStackRootFrames" or "subFrames", OPEN_FRAME an object in one of these. */
 enum open_kind { OPEN_OTHER, OPEN_STACKS, OPEN_STACK, OPEN_FRAMES, OPEN_FRAME };
 
 struct open_bracket {

@@ -9,7 +9,7 @@
 struct sl_crash_frame {
     uint64_t address;
     struct sl_str package; /* the image's name in the report */
-    /* What the report itself says about the location; used if the frame cannot be symbolicated. */
+    /* Location as the report itself has it; used if the frame cannot be symbolicated. */
     struct sl_str function, filename;
     uint32_t symbol_offset; /* 1 + offset of the address in the function; 0 = unknown */
     uint32_t line : 28;     /* 0 = unknown */

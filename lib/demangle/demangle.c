@@ -158,7 +158,7 @@ static bool demangle(struct sl_str name, enum sl_language language, enum sl_dema
     case SL_LANG_RUST: /* LLVM's tools treat the legacy mangling as C++ and show the hash */
         return rust_v0(name, out, MAX_RUST_OUTPUT) ||
                (style == SL_DEMANGLE_LLVM ? demangle_cpp(name, style, out) : rust_legacy(name, out, MAX_RUST_OUTPUT));
-    case SL_LANG_SWIFT: /* - 1: the buffer of the reference, symbolic, also holds a NUL */
+    case SL_LANG_SWIFT: /* - 1: the buffer of Symbolicator, of this size, also holds a NUL */
         return swift_demangle(name, full, out, MAX_OUTPUT - 1);
     default: return false;
     }

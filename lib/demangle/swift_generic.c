@@ -72,8 +72,8 @@ struct swift_node *generic_path(struct swift_reader *r, struct swift_node *base)
 /* The relation of a requirement; in this order they are printed as `A: P`, `A: Class`, `A == B`, `A.shape == B.shape`, `A: AnyObject`,
  * `A: ~Copyable`. */
 enum relation { CONFORMS, INHERITS, SAME, SAME_SHAPE, LAYOUT, INVERSE };
-/* What is on the left side: a generic parameter, given in the text after the letter; an associated type of such a parameter; a chain of
- * associated types of it; or a type on the stack. */
+/* The left side of a requirement: a generic parameter, given in the text after the letter; an associated type of such a parameter; a chain
+ * of associated types of it; or a type on the stack. */
 enum subject { PARAMETER, MEMBER, PATH, ON_STACK };
 
 /* Kinds of requirements, by the letter after `R`; any other letter begins the parameter that conforms to a protocol. */
