@@ -273,7 +273,7 @@ static struct sl_str image_name(struct sl_str text)
     const char *open = text.size && text.data[text.size - 1] == ')' ? memrchr(text.data, '(', text.size) : NULL;
     if (open)
         text = sl_str_trimmed((struct sl_str){text.data, (size_t)(open - text.data)});
-    if (text.size && (text.data[0] == '+' || text.data[0] == '*')) /* not Apple's; of the kernel */
+    if (text.size && (text.data[0] == '+' || text.data[0] == '*')) /* +: not Apple's, *: the kernel's */
         text = apple_skip(text, 1);
     const char *blank = text.size ? memrchr(text.data, ' ', text.size) : NULL;
     if (blank && sl_arch_parse(apple_skip(text, (size_t)(blank - text.data) + 1)) != SL_ARCH_UNKNOWN)

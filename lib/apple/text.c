@@ -252,7 +252,7 @@ static bool ends_information(struct sl_str line)
 static void read_information(struct text_reader *t, struct sl_str line)
 {
     if (ends_information(line)) {
-        read_root(t, line);
+        read_root(t, line); /* also ends the section */
         return;
     }
     if (t->state == IN_SYSLOG)

@@ -60,8 +60,8 @@ struct sl_function_sink *sl_breakpad_writer_sink(struct sl_breakpad_writer *writ
  * until the writer is freed. False when out of memory or above the budget's memory limit. */
 bool sl_breakpad_writer_symbols(struct sl_breakpad_writer *writer, const struct sl_symbol *symbols, size_t count);
 
-/* Adds the code of a function that is known from unwind information only. Unless a function or symbol has code there, it becomes a FUNC
- * record with the name options.unnamed. False when out of memory or above the budget's memory limit. */
+/* Adds the code of a function that is known from unwind information only. Unless a function has code there or a symbol begins there, it
+ * becomes a FUNC record with the name options.unnamed. False when out of memory or above the budget's memory limit. */
 bool sl_breakpad_writer_unnamed(struct sl_breakpad_writer *writer, uint64_t address, uint64_t size);
 
 /* Receives the text in parts, which may end within a line. `write` returns false to stop the writer. */

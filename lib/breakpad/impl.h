@@ -79,8 +79,8 @@ uint32_t breakpad_text_number(struct breakpad_texts *texts, struct sl_arena *are
 
 /* ---- unnamed.c ---- */
 
-/* Appends to w->records, in ascending order, a record named options.unnamed for each range of w->unnamed in which no record and no symbol
- * has code. Records and symbols must be sorted by address. Sets w->failed when out of memory. */
+/* Appends to w->records, in ascending order, a record named options.unnamed for each range of w->unnamed in which no record has code and no
+ * symbol begins. Records and symbols must be sorted by address. Sets w->failed when out of memory. */
 void breakpad_add_unnamed(struct sl_breakpad_writer *w);
 
 /* ---- flatten.c ---- */

@@ -94,8 +94,8 @@ static bool same_when_demangled(struct text_writer *t, struct sl_str a, struct s
     return out->size == 2 * size && memcmp(out->data, out->data + size, size) == 0;
 }
 
-/* Merges the symbols at one address: the name is that of the first, the parameter size the first that is not 0; `multiple` if one of them
- * is so or their names differ. */
+/* Merges the symbols at one address: the name is that of the first, the parameter size the first that is not 0. The result is marked
+ * `multiple` if one of them is or their names differ. */
 static struct public merge_symbols(struct text_writer *t, const struct breakpad_symbol *symbols, size_t count)
 {
     struct public all = {symbols->address, symbols->name, 0, false};

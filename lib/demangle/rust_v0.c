@@ -48,7 +48,7 @@ static struct identifier read_identifier(struct rust_v0_printer *v)
 /* Decodes an identifier with Punycode to code points; false if it is malformed, too long, or has surrogates. */
 static bool decode_punycode(struct identifier id, uint32_t *chars, size_t *count)
 {
-    if (!text_punycode(id.ascii, id.punycode, '0', chars, count))
+    if (!text_punycode(id.ascii, id.punycode, '0', chars, count)) /* '0': Punycode's digits 26 to 35 are 0 to 9 */
         return false;
     for (size_t i = 0; i < *count; i++)
         if (chars[i] >= 0xD800 && chars[i] < 0xE000)

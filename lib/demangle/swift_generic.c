@@ -220,7 +220,7 @@ static bool pop_proofs(struct swift_reader *r)
 {
     if (reader_pop_kind(r, N_EMPTY_LIST))
         return true;
-    for (bool first = false; !first;) {
+    for (bool first = false; !first;) { /* the first of the list, marked by N_FIRST_ELEMENT, is popped last */
         first = reader_pop_kind(r, N_FIRST_ELEMENT);
         if (!generic_proof(r))
             return false;
