@@ -1,4 +1,4 @@
-/* A pass over a scanned directory: finds its files, reads those that are new, publishes the index of all. */
+/* A pass over a scanned directory: finds its files, reads those that are new or changed, publishes the index of all files. */
 #include "scan/pass.h"
 
 #include <errno.h>
@@ -14,27 +14,30 @@
 #include "core/pool.h"
 
 enum {
-    PUBLISH_MS = 60000, /* a long pass publishes what it has so far after this time, then after twice as long ... */
-    BIG_RECORD = 500, /* objects in a scanned file's record (struct sl_index); larger records are merged on the pool */
-    HEAD_BYTES = 512, /* read of each new file to see whether it is worth a conversion */
+    PUBLISH_MS =
+        60000, /* a running pass publishes an unfinished index after this time, then after 2, 4, 8 ... times it */
+    BIG_RECORD =
+        500, /* records of scanned files with more objects are merged into the index on the pool, not the loop */
+    HEAD_BYTES = 512, /* read from the start of each new file to recognise its format */
 };
 
 /* ---- unchanged files ---- */
 
-/* Values in `numbers` of match_files for files of the old index that are not in the new one; the builder numbers no file so. For
- * LEFT_OUT, sl_index_copy_objects leaves out the file's objects. */
+/* match_files() gives each file of the old index its number in the new one, or one of these values, which are no file's number.
+ * LEFT_OUT: the file is not copied to the new index; sl_index_copy_objects() knows this value and skips the file's objects.
+ * NOT_SEEN: the walk of the directory has not found the file (yet). */
 #define LEFT_OUT UINT32_MAX
 #define NOT_SEEN (UINT32_MAX - 1)
 
-/* Adds a file of the old index to the new one. */
+/* Adds a file of the old index to the new one and counts it as unchanged. Returns its number in the new index. */
 static uint32_t keep_file(struct pass *p, const struct sl_index_file *file)
 {
     p->kept++;
     return sl_index_add_file(&p->builder, file);
 }
 
-/* Decides about the files of the old index that the walk has not found: they are gone, unless it could not look everywhere; then they are
- * kept. */
+/* Sets the numbers of the files of the old index that the walk has not found. If the walk could not read some directories for now, the
+ * files may be there still and are kept; otherwise they were deleted and are left out. */
 static void keep_unseen(struct pass *p, const struct sl_index *old, uint32_t *numbers)
 {
     struct sl_index_file file;
@@ -43,7 +46,8 @@ static void keep_unseen(struct pass *p, const struct sl_index *old, uint32_t *nu
             numbers[i] = p->walk.is_incomplete && sl_index_file(old, i, &file) ? keep_file(p, &file) : LEFT_OUT;
 }
 
-/* Adds the files of the old index that are still there, with what is known of them; the others are to be read. Pool. */
+/* Copies the files that have not changed since the old index, with their objects, to the new one. Lists the files that are new or
+ * changed in p->todo. Pool work. */
 static enum sl_code match_files(void *arg, struct sl_error *error)
 {
     struct pass *p = arg;
@@ -56,7 +60,7 @@ static enum sl_code match_files(void *arg, struct sl_error *error)
     for (size_t i = 0; good && i < old_count; i++) {
         numbers[i] = NOT_SEEN;
         if (sl_index_file(old, i, &file))
-            good = sl_map_put(&by_path, file.path, (void *)(uintptr_t)(i + 1));
+            good = sl_map_put(&by_path, file.path, (void *)(uintptr_t)(i + 1)); /* + 1, as 0 means "not in the map" */
     }
     for (size_t i = 0; good && i < p->walk.count; i++) {
         const struct scan_found_file *found = &p->walk.files[i];
@@ -79,14 +83,16 @@ static enum sl_code match_files(void *arg, struct sl_error *error)
 
 /* ---- one file ---- */
 
-struct head_check { /* pool work: does the file look like something to be scanned? */
+struct head_check { /* checks on the pool, by a file's first bytes, whether it may be a debug file or a package */
     const char *root, *path;
     const struct scan_found_file *file;
-    bool is_candidate;
-    bool is_package; /* surely a package, so that an error is worth a message */
+    /* results */
+    bool is_candidate; /* it may be a debug file or a package */
+    bool is_package; /* it surely is a package: failing to read it is an error, not a sign that it is something else */
 };
 
-/* Recognises what may be a package by its first bytes: compressed files may have anything in them. */
+/* Sets the results of the check from the file's first bytes. A compressed file is a candidate, as it may contain a package or a debug
+ * file, but not surely a package. */
 static void recognise_head(struct head_check *c, struct sl_bytes head)
 {
     bool is_compressed = sl_package_is_compressed(head);
@@ -96,7 +102,7 @@ static void recognise_head(struct head_check *c, struct sl_bytes head)
         is_compressed || kind != SL_PACKAGE_NONE || (head.size >= 16 && sl_format_detect(head) != SL_FORMAT_UNKNOWN);
 }
 
-/* True for names that packages have: for those it is not worth opening the file only to look at its head. */
+/* True for file names with the ending of a package: such files are read as packages without looking at their first bytes before. */
 static bool has_package_name(const char *path)
 {
     static const char *const endings[] = {".deb", ".ddeb", ".rpm"};
@@ -106,7 +112,7 @@ static bool has_package_name(const char *path)
     return false;
 }
 
-/* Pool work: reads the first bytes of a file and decides whether it is worth a conversion. */
+/* Pool work: reads the first bytes of a file and sets whether it may be a debug file or a package. */
 static enum sl_code check_head(void *arg, struct sl_error *error)
 {
     struct head_check *c = arg;
@@ -129,8 +135,8 @@ struct record_merge {
     const struct sl_index *record;
 };
 
-/* Adds the record of one file to the index that is being built. Path and time come from this pass: the record may be
- * older than a rename. */
+/* Adds the record of one file, which is an index of that file alone, to the directory's index that is being built. Path and time come
+ * from the walk: the record has only the base name, and no time. */
 static enum sl_code merge_record(void *arg, struct sl_error *error)
 {
     const struct record_merge *m = arg;
@@ -145,7 +151,8 @@ static enum sl_code merge_record(void *arg, struct sl_error *error)
     return m->pass->builder.failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
 
-/* Takes the builder for work that may suspend. False when cancelled. */
+/* Locks p->builder against the other fibers of the pass, for work that may suspend; waits while another one holds the lock. False when
+ * cancelled: the lock is not held then. */
 static bool lock_builder(struct pass *p)
 {
     while (p->builder_is_used)
@@ -161,8 +168,8 @@ static void unlock_builder(struct pass *p)
     fiber_wake_one(&p->builder_free);
 }
 
-/* Adds a file's record to the index, which only one fiber may change at a time. Small records are merged on the loop, as that is faster
- * than a way through the pool. */
+/* Adds a file's record (`item`) to the index that is being built. Small records are merged on the loop thread, which takes less time than
+ * passing them to the pool. */
 static enum sl_code add_record(struct pass *p, const struct scan_found_file *found, const struct cache_item *item,
                                struct sl_error *error)
 {
@@ -176,7 +183,8 @@ static enum sl_code add_record(struct pass *p, const struct scan_found_file *fou
     return code;
 }
 
-/* Reads a file, or gets its record from the cache, and adds it to the index. */
+/* Gets the record of a found file (from the cache, else by reading the file) and adds it to the index. Sets `*skipped` and returns SL_OK
+ * if the file is neither a debug file nor a package. */
 static enum sl_code read_file(struct pass *p, const struct scan_found_file *found, bool *skipped,
                               struct sl_error *error)
 {
@@ -190,7 +198,7 @@ static enum sl_code read_file(struct pass *p, const struct scan_found_file *foun
                                         .kinds = p->kinds,
                                         .is_background = true};
     struct cache_item *item = NULL;
-    check.is_candidate = check.is_package = has_package_name(check.path);
+    check.is_candidate = check.is_package = has_package_name(check.path); /* else check_head sets both */
     enum sl_code code = check.is_package ? SL_OK : pool_call(POOL_IO, check_head, &check, error);
     *skipped = code == SL_OK && !check.is_candidate;
     if (code == SL_OK && check.is_candidate)
@@ -200,7 +208,7 @@ static enum sl_code read_file(struct pass *p, const struct scan_found_file *foun
         p->packages += check.is_package;
         p->read++;
     }
-    if (code == SL_MALFORMED && !check.is_package) { /* a compressed file of something else, a damaged program */
+    if (code == SL_MALFORMED && !check.is_package) { /* a compressed file with other contents, or a damaged program */
         *skipped = true;
         code = SL_OK;
     }
@@ -209,7 +217,7 @@ static enum sl_code read_file(struct pass *p, const struct scan_found_file *foun
     return code;
 }
 
-/* Counts one file of the pass in the scan's state, which /status shows, and in the metrics. */
+/* Counts one examined file as failed, skipped or read, in the scan's state, which /status shows, and in the metrics. */
 static void count_file(struct pass *p, const struct scan_found_file *found, enum sl_code code, bool skipped,
                        const struct sl_error *error)
 {
@@ -236,7 +244,8 @@ static enum sl_code build_index(void *arg, struct sl_error *error)
     return sl_index_finish(&p->builder, p->key, &p->out) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-/* Writes the index as it is built so far and uses it. The builder is locked meanwhile. */
+/* Publishes the index of all files added so far: writes it to disk and lets searches use it. The builder is locked while the index is
+ * made, so that no other fiber adds files to it then. */
 static enum sl_code publish(struct pass *p, struct sl_error *error)
 {
     if (!lock_builder(p))
@@ -249,11 +258,12 @@ static enum sl_code publish(struct pass *p, struct sl_error *error)
     return code;
 }
 
-/* Publishes what a long pass has found so far. */
+/* Publishes the unfinished index of a long pass, if the last publication is long enough ago. Failure is only logged, as the index is
+ * published again later. */
 static void publish_early(struct pass *p)
 {
     struct sl_error error;
-    if (p->is_publishing || loop_now_ms() - p->published_ms < p->publish_after_ms)
+    if (p->is_publishing || loop_now_ms() - p->published_ms < p->publish_after_ms) /* is_publishing: by another fiber */
         return;
     p->is_publishing = true;
     if (publish(p, &error) != SL_OK && error.code != SL_CANCELLED)
@@ -265,13 +275,13 @@ static void publish_early(struct pass *p)
 
 /* ---- the pass ---- */
 
-/* True for errors that concern the process, not the file: the pass ends. */
+/* True for errors of reading a file that concern the whole process (cancelled, out of memory or threads), not this file: the pass ends. */
 static bool ends_pass(enum sl_code code)
 {
     return code == SL_CANCELLED || code == SL_BUSY;
 }
 
-/* A fiber of the crew: reads one file after another. */
+/* Run by several fibers at once: reads the files in p->todo one after the other, until none is left or a fiber has set p->failure. */
 static void read_files(void *arg)
 {
     struct pass *p = arg;
@@ -290,8 +300,8 @@ static void read_files(void *arg)
     }
 }
 
-/* Reads all files that the old index lacks, by several fibers: twice as many as the pool's background threads, so that threads have work
- * while fibers wait. The calling fiber is one of them (- 1). */
+/* Reads all new and changed files, in several fibers: twice as many as the pool has background threads, so that the threads have work
+ * while some of the fibers wait. The calling fiber is one of them, hence the - 1. */
 static enum sl_code read_new_files(struct pass *p, struct sl_error *error)
 {
     p->scan->state.state = "reading";
@@ -304,7 +314,8 @@ static enum sl_code read_new_files(struct pass *p, struct sl_error *error)
     return p->failure.code;
 }
 
-/* Walks the directory and matches what is there with the old index. Files that cannot be examined now are not deleted from the index. */
+/* Walks the directory and compares its files with the old index, to find those that have to be read. Logs a warning if some files could
+ * not be examined or were too many. */
 static enum sl_code find_files(struct pass *p, struct sl_error *error)
 {
     p->scan->state.state = "walking";
@@ -322,7 +333,8 @@ static enum sl_code find_files(struct pass *p, struct sl_error *error)
     return pool_call(POOL_WALK | POOL_BACKGROUND, match_files, p, error);
 }
 
-/* Makes the pass: finds, reads, publishes. Without a change since the old index nothing is written. */
+/* Runs the pass: finds the directory's files, reads those that are new or changed, publishes the index. Nothing is published if the old
+ * index is still right: no file was read, and all of its files (p->kept) are still there. */
 static enum sl_code run_steps(struct pass *p, struct sl_error *error)
 {
     enum sl_code code = find_files(p, error);
@@ -335,7 +347,8 @@ static enum sl_code run_steps(struct pass *p, struct sl_error *error)
     return code == SL_OK && changed ? publish(p, error) : code;
 }
 
-/* Copies what the pass needs of the configuration, which may be replaced while the pass runs. False when out of memory. */
+/* Copies the parts of the configuration that the pass needs, as the configuration may be replaced while the pass runs. False when out of
+ * memory. */
 static bool copy_config(struct pass *p, const struct config_scan *config)
 {
     const char *include = config->include, *exclude = config->exclude;
@@ -348,7 +361,7 @@ static bool copy_config(struct pass *p, const struct config_scan *config)
     return p->root && (!include || p->walk.include) && (!exclude || p->walk.exclude);
 }
 
-/* Pool work: frees a pass, which can have millions of files. */
+/* Frees a pass. Run on the pool, as freeing the data of millions of files takes long. */
 static void free_pass(void *arg)
 {
     struct pass *p = arg;
@@ -360,7 +373,7 @@ static void free_pass(void *arg)
     free(p);
 }
 
-/* Records and logs how the pass ended. A cancelled one is not worth a message. */
+/* Records in the scan's state and in the metrics how the pass ended, and logs it. A cancelled pass is not logged: the process is ending. */
 static void finish(struct pass *p, enum sl_code code, const struct sl_error *error, uint64_t begun_ns)
 {
     struct scan_state *state = &p->scan->state;

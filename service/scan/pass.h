@@ -1,4 +1,4 @@
-/* State of a pass, for pass.c. Private. */
+/* State of a pass over a scanned directory, for pass.c. Private. */
 #pragma once
 
 #include "scan/impl.h"
@@ -13,14 +13,14 @@ struct pass {
     struct scan_index *old; /* the index when the pass began; NULL: none */
     uint32_t *todo;         /* files that are to be read: indexes into walk.files */
     size_t todo_count, next;
-    uint64_t kept, read, packages;
-    struct sl_index_builder builder;
-    bool builder_is_used; /* by a fiber that has suspended */
-    struct fiber_wait_list builder_free;
-    struct sl_buf out;
+    uint64_t kept, read, packages;       /* numbers of files: unchanged since `old`; read; packages among those read */
+    struct sl_index_builder builder;     /* of the new index */
+    bool builder_is_used;                /* locked by a fiber that may have suspended */
+    struct fiber_wait_list builder_free; /* fibers that wait for the lock */
+    struct sl_buf out;                   /* the index to be published, as bytes */
     bool is_publishing;
-    uint64_t published_ms, publish_after_ms;
-    struct sl_error failure; /* why the pass ends early; code SL_OK: it does not */
+    uint64_t published_ms, publish_after_ms; /* when the pass last published its index; time until it does so again */
+    struct sl_error failure;                 /* why the pass ends early; code SL_OK: it does not */
 };
 
 /* Returns the path of a found file, relative to the root. */

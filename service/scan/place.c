@@ -1,9 +1,9 @@
-/* The version of an indexed file, and its path. */
+/* Parses and formats the version text of a file in a scan's index: its size and time, and its place in a package. */
 #include "scan/impl.h"
 
 #include <inttypes.h>
 
-/* Reads a number and the blank behind it; the last number has none. */
+/* Takes a decimal number from the start of `rest`, and the blank behind it, if there is one. False if there is no number. */
 static bool read_number(struct sl_str *rest, uint64_t *value)
 {
     if (!sl_str_take_u64(rest, value))
@@ -13,7 +13,8 @@ static bool read_number(struct sl_str *rest, uint64_t *value)
     return true;
 }
 
-/* Parses "FILE_SIZE MTIME" or, for a member of a package, "FILE_SIZE MTIME PACKAGE_PATH_SIZE OFFSET SIZE". False if it is neither. */
+/* Parses a version: "FILE_SIZE MTIME" or, for a member of a package, "FILE_SIZE MTIME PACKAGE_PATH_SIZE OFFSET SIZE". False if the text
+ * has neither form. */
 bool scan_place_parse(struct sl_str version, struct scan_place *place)
 {
     uint64_t mtime;

@@ -1,4 +1,4 @@
-/* The kind `scan_file`: the record of one scanned file. */
+/* The cache kind `scan_file`: the record of one scanned file, which lists the debug files and source texts in it. */
 #include "scan/impl.h"
 
 #include <errno.h>
@@ -38,11 +38,12 @@ int scan_open_unchanged(const char *root, const char *path, uint64_t size, int64
 
 /* ---- the kind ---- */
 
-struct record_opening { /* pool work */
+struct record_opening { /* opens the scanned file on the pool */
     const struct scan_file_request *request;
-    int fd;
+    int fd; /* result */
 };
 
+/* Pool work: opens the scanned file, if it still has the size and time of the request. */
 static enum sl_code open_file(void *arg, struct sl_error *error)
 {
     struct record_opening *o = arg;
@@ -51,10 +52,12 @@ static enum sl_code open_file(void *arg, struct sl_error *error)
     return o->fd >= 0 ? SL_OK : error->code;
 }
 
-/* Members of larger packages may not fit in memory; smaller ones grow to 256 MiB at most. */
+/* Bytes. Larger files get a temporary file for package members that do not fit in memory; members of smaller packages have at most 256
+ * MiB when decompressed. */
 enum { NEEDS_SCRATCH = 256 << 10 };
 
-/* Runs the converter on the file; `scratch` -1: the file is so small that no member can need it. Logs what an operator should know. */
+/* Makes the record of the file `fd` in the file `out`. `scratch` is an empty file for package members that do not fit in memory, -1 for
+ * packages too small to have any. Logs damage. */
 static enum sl_code convert_file(const struct scan_file_request *r, int fd, int scratch, int out,
                                  struct sl_error *error)
 {
@@ -83,7 +86,7 @@ static enum sl_code convert_file(const struct scan_file_request *r, int fd, int 
     return code;
 }
 
-/* The kind's `compute`: makes the record of a file. */
+/* The kind's `compute`: makes the record of the requested file in tmp->fd. */
 static enum sl_code record_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
 {
     const struct scan_file_request *r = context;
@@ -120,14 +123,15 @@ static void *record_retain(const void *context, struct sl_arena *arena)
                                                                                                               : NULL;
 }
 
-/* Records are not shared with other nodes: they say what is in a file of this machine. */
+/* The kind's `shareable`: records are not shared with other nodes, as they tell what is in a file of this machine. */
 static bool never_shared(const void *context)
 {
     (void)context;
     return false;
 }
 
-/* A record is an index of exactly one file, which a pass relies on; a worker that read a hostile file may have written anything. */
+/* Opens a record. It must be an index of exactly one file, as its readers use file 0 without a check; a worker process that a hostile
+ * file has taken over may have written anything. */
 static enum sl_code open_record(struct sl_bytes bytes, void *opened, struct sl_error *error)
 {
     struct sl_index *index = opened;

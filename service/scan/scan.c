@@ -16,16 +16,19 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 
-enum { LOOK_MS = 1000, RETRY_MS = 30000 };
+enum {
+    LOOK_MS = 1000,   /* how often scan_run() looks for passes that are due, or for new indexes */
+    RETRY_MS = 30000, /* until a pass that failed for lack of memory or threads is repeated */
+};
 
 struct scan scans[CONFIG_MAX_SCANS];
 const struct config *scan_config;
 atomic_bool scan_is_stopping;
-static struct fiber_wait_list wake;
+static struct fiber_wait_list wake; /* scan_run() waits here; woken when passes are requested */
 
 struct scan *scan_of_source(struct sl_str id)
 {
-    for (size_t i = 0; i < CONFIG_MAX_SCANS && scans[i].source.find; i++)
+    for (size_t i = 0; i < CONFIG_MAX_SCANS && scans[i].source.find; i++) /* `find` is NULL in scans never configured */
         if (sl_str_equal(id, sl_str(scans[i].id)))
             return &scans[i];
     return NULL;
@@ -33,7 +36,7 @@ struct scan *scan_of_source(struct sl_str id)
 
 /* ---- configuration ---- */
 
-/* Hashes everything that decides what is in the index. */
+/* Hashes everything of the configuration that decides what is in the scan's index, and the version of the records' format. */
 static uint64_t scan_key(const struct config_scan *config)
 {
     struct sl_buf text = {0};
@@ -45,7 +48,7 @@ static uint64_t scan_key(const struct config_scan *config)
     return key;
 }
 
-/* Points the source of the scan to its index. */
+/* Lets the configured source with the scan's id find its files by the scan's index. */
 static void attach(struct config *config, struct scan *scan)
 {
     for (size_t i = 0; i < config->source_count; i++)
@@ -71,12 +74,11 @@ void scan_configure(struct config *config)
             (struct source_index){.find = scan_find, .find_companion = scan_find_companion, .fetch = scan_fetch};
         snprintf(scan->id, sizeof scan->id, "scan:%zu", i);
         scan->config = config->scan.items[i];
-        /*  An index belongs to the path and the filters, which the key is a hash of. */
         scan->key = scan_key(&scan->config);
-        /*  A scan that runs keeps its state. */
+        /*  A pass may be running: then its state, such as "reading", is kept. */
         scan->state.state = scan->state.state ? scan->state.state : "idle";
         attach(config, scan);
-        if (!existed || scan->key != key) {
+        if (!existed || scan->key != key) { /* other path, filters or kinds: the old index is of other files */
             scan_index_forget(scan);
             scan->due_ms = 0;
         }
@@ -103,15 +105,15 @@ bool scan_get_state(size_t number, struct scan_state *state)
     return true;
 }
 
-/* ---- leftovers ---- */
+/* ---- indexes that are no longer used ---- */
 
-struct sweeping { /* pool work */
+struct sweeping { /* pool work: which index files to keep */
     const char *cache_dir;
-    uint64_t keys[CONFIG_MAX_SCANS];
+    uint64_t keys[CONFIG_MAX_SCANS]; /* of the configured scans; an index is named after its key */
     size_t count;
 };
 
-/* Tells whether the file is the index of a configured scan. */
+/* True if the file of this name is the index of a configured scan. */
 static bool is_of_scan(const struct sweeping *s, const char *name)
 {
     char current[32];
@@ -123,7 +125,8 @@ static bool is_of_scan(const struct sweeping *s, const char *name)
     return false;
 }
 
-/* Removes indexes of scans that are no longer configured, and files that a process left behind when it died. */
+/* Pool work: removes indexes of scans that are no longer configured a week after they were written (the configuration may come back),
+ * and temporary files ("new-..."), which a process left behind when it died, after an hour. */
 static void sweep(void *arg)
 {
     enum { TMP_LIFE_S = 3600, INDEX_LIFE_S = 7 * 24 * 3600 };
@@ -142,7 +145,7 @@ static void sweep(void *arg)
         closedir(dir);
 }
 
-/* Deletes the indexes of scans that are no longer configured. */
+/* Deletes old indexes of scans that are no longer configured. */
 static void sweep_indexes(void)
 {
     struct sweeping sweeping = {.cache_dir = scan_config->cache_dir};
@@ -169,8 +172,8 @@ void scan_request_pass(void)
     fiber_wake_all(&wake);
 }
 
-/* Returns when the next pass begins after one that ended with `code`: soon if memory or threads were short, else after
- * the configured interval. UINT64_MAX: not by itself. */
+/* Returns when the next pass begins (as loop_now_ms) after one that ended with `code`: soon if memory or threads were short, else after
+ * the configured interval. UINT64_MAX: only on request, as no interval is configured. */
 static uint64_t next_due(const struct scan *scan, enum sl_code code)
 {
     if (code == SL_BUSY)
@@ -178,7 +181,7 @@ static uint64_t next_due(const struct scan *scan, enum sl_code code)
     return scan->config.interval_ns ? loop_now_ms() + DURATION_MS(scan->config.interval_ns) : UINT64_MAX;
 }
 
-/* A fiber: one pass. */
+/* A fiber that runs one pass and sets when the next one is due. */
 static void run_pass(void *arg)
 {
     struct scan *scan = arg;
@@ -188,10 +191,11 @@ static void run_pass(void *arg)
         scan_index_refresh(scan);
     enum sl_code code = scan_pass(scan->number, &error);
     scan->running = false;
-    scan->due_ms = scan->key == key ? next_due(scan, code) : 0;
+    scan->due_ms =
+        scan->key == key ? next_due(scan, code) : 0; /* 0, at once: a reload has changed what is to be scanned */
 }
 
-/* Begins the passes that are due. */
+/* Starts a fiber for each pass that is due or was requested, unless a pass of the same scan runs. */
 static void begin_passes(struct fiber_group *group)
 {
     for (size_t i = 0; i < CONFIG_MAX_SCANS; i++) {
@@ -203,7 +207,7 @@ static void begin_passes(struct fiber_group *group)
     }
 }
 
-/* Other processes of the service: uses the indexes that the first one publishes. */
+/* Run in the service's processes other than the first, which do not scan: opens the indexes that the first process has published. */
 static void watch_indexes(void)
 {
     for (size_t i = 0; i < CONFIG_MAX_SCANS; i++)

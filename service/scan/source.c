@@ -1,4 +1,4 @@
-/* Source texts in packages, and files by their path. */
+/* Finds source texts in scanned packages, and scanned files by their path. */
 #include "scan/impl.h"
 
 #include <fnmatch.h>
@@ -10,12 +10,14 @@
 #include "core/pool.h"
 #include "function/path.h"
 
-enum { MAX_PACKAGES = 64 /* packages of one source that are looked into */, CHECK_EVERY = 1024 };
+enum {
+    MAX_PACKAGES = 64,  /* packages of one source package that are searched for a text */
+    CHECK_EVERY = 1024, /* objects compared between two looks at the clock */
+};
 
 /* ---- packages that were built from the same source ---- */
 
-/* Returns the version that the authors of the source gave it: without the epoch in front and the revision of the
- * distribution. */
+/* Returns the upstream part of a Debian version, without epoch and revision: "1.2" of "1:1.2-3". */
 static struct sl_str upstream_version(struct sl_str version)
 {
     const char *colon = version.size ? memchr(version.data, ':', version.size) : NULL;
@@ -27,7 +29,7 @@ static struct sl_str upstream_version(struct sl_str version)
     return version;
 }
 
-/* Splits the text at its last blank: what is before it, and the version after it, with data NULL if there is none. */
+/* Splits "name version" at its last blank: returns the name and sets `*version`, to a text with data NULL if there is no blank. */
 static struct sl_str split_source(struct sl_str source, struct sl_str *version)
 {
     const char *blank = source.size ? memrchr(source.data, ' ', source.size) : NULL;
@@ -36,7 +38,8 @@ static struct sl_str split_source(struct sl_str source, struct sl_str *version)
     return (struct sl_str){source.data, size};
 }
 
-/* True if both name the same source: "foo 1:1.2-3" and "foo 1.2", its source archive. */
+/* True if both texts "name version" mean the same source package: "foo 1:1.2-3", as binary packages name it, and "foo 1.2", as its
+ * upstream source archive is named, do. */
 static bool is_same_source(struct sl_str a, struct sl_str b)
 {
     struct sl_str version_a, version_b;
@@ -53,14 +56,14 @@ struct source_package { /* texts lie in the arena */
     struct sl_index_file file;
 };
 
-struct package_search { /* pool work, for one scan */
-    const struct sl_index *index;
-    struct sl_bytes build_id;
+struct package_search {           /* for pool work on the index of one scan at a time */
+    const struct sl_index *index; /* of `scan` */
+    struct sl_bytes build_id;     /* of the program */
     struct sl_arena *arena;
     struct scan *scan;
-    struct sl_str
-        source; /* "name version" of the source package that the program was built from; empty until an index knows it */
-    struct source_package *packages;
+    /* "name version" of the source package that the program was built from; empty until an index with the program is found */
+    struct sl_str source;
+    struct source_package *packages; /* found ones, `*count`; room for MAX_PACKAGES */
     size_t *count;
 };
 
@@ -72,7 +75,8 @@ static struct sl_str find_source_name(const struct package_search *s)
     struct sl_index_file file;
     size_t first, count = sl_index_find(s->index, &id, id.size, &first);
     for (size_t i = 0; i < count; i++)
-        if (sl_index_object(s->index, first + i, &object) && object.id.size == id.size &&
+        if (sl_index_object(s->index, first + i, &object) &&
+            object.id.size == id.size && /* not only a longer id's start */
             sl_index_file(s->index, object.file, &file) && file.source.size)
             return file.source;
     return (struct sl_str){NULL, 0};
@@ -84,7 +88,7 @@ static bool copy_into(struct sl_arena *arena, struct sl_str *text)
     return text->data;
 }
 
-/* Pool work: adds the packages of one index that contain source texts and were built from the source s->source. */
+/* Pool work: adds the packages of one index that contain source texts and were built from the source package s->source. */
 static enum sl_code find_packages(void *arg, struct sl_error *error)
 {
     struct package_search *s = arg;
@@ -101,7 +105,8 @@ static enum sl_code find_packages(void *arg, struct sl_error *error)
     return SL_OK;
 }
 
-/* Pool work: finds the source package of the program with the build id; s->source stays empty if this index does not know it. */
+/* Pool work: sets s->source to the source package of the program with the build id. It stays empty if this index does not have the
+ * program. */
 static enum sl_code find_name(void *arg, struct sl_error *error)
 {
     struct package_search *s = arg;
@@ -112,7 +117,7 @@ static enum sl_code find_name(void *arg, struct sl_error *error)
     return copy_into(s->arena, &s->source) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-/* Runs a step for the index of each scan. */
+/* Runs a step (find_name or find_packages) for the index of each scan. find_name ends with the first index that has the program. */
 static enum sl_code for_each_index(struct package_search *s, pool_step *step, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -132,9 +137,9 @@ static enum sl_code for_each_index(struct package_search *s, pool_step *step, st
 
 /* ---- the text in a package ---- */
 
-/* How well the path of a source text in a package fits the asked one; 0: not at all. Equal paths fit best. Else what is below the
- * first directory of the archive ("/foo-1.0/src/x.c": "src/x.c") must be the end of the asked path, and in front of it must be
- * nothing, or a directory that is that of the source: "foo-1.0", "foo". */
+/* Returns how well the path of a source text in a package (`member`) fits the asked path; 0: not at all; SIZE_MAX: they are equal. Source
+ * archives have a top directory: of "/foo-1.0/src/x.c" the rest, "/src/x.c", must be the end of the asked path. The directory in front of
+ * that in the asked path must be missing, ".", the top directory "foo-1.0", or begin with the source's name "foo". */
 static size_t match_path(struct sl_str asked, struct sl_str member, struct sl_str source_name)
 {
     if (sl_str_equal(asked, member))
@@ -158,14 +163,14 @@ static size_t match_path(struct sl_str asked, struct sl_str member, struct sl_st
 struct text_search { /* pool work, for one package */
     const struct sl_index *record;
     struct sl_str asked, source_name;
-    size_t best; /* match_path of the best one so far */
-    bool is_unique;
-    bool found_here;
-    struct sl_index_source source; /* views of the record */
+    size_t best;                   /* match_path() of the best text of all packages so far */
+    bool is_unique;                /* no text with another path fits as well as the best */
+    bool found_here;               /* the best text is in this package: `source` */
+    struct sl_index_source source; /* its texts are views of the record */
 };
 
-/* Searches the source texts of one package for the path that fits best so far. match_path() returns SIZE_MAX for an equal path. Different
- * paths that fit equally well make the result ambiguous. */
+/* Pool work: searches one package for a source text whose path fits better than the best of the packages before. Clears is_unique if
+ * another path fits equally well, unless both are equal to the asked path (SIZE_MAX): that is the same file in several packages. */
 static void find_text(void *arg)
 {
     struct text_search *t = arg;
@@ -174,7 +179,7 @@ static void find_text(void *arg)
     for (size_t i = 0; i < t->record->source_count; i++) {
         size_t fit = sl_index_source(t->record, i, &source) ? match_path(t->asked, source.path, t->source_name) : 0;
         if (fit && fit == t->best)
-            t->is_unique = t->is_unique && fit == SIZE_MAX; /* equal paths: the same file in several packages */
+            t->is_unique = t->is_unique && fit == SIZE_MAX;
         if (fit <= t->best)
             continue;
         t->best = fit;
@@ -184,7 +189,8 @@ static void find_text(void *arg)
     }
 }
 
-/* Looks into one package; a better text than those before replaces `*found`. */
+/* Searches one package for a text that fits better than the best of the packages before; if there is one, t->found_here is true and
+ * `*found` says where it is. */
 static enum sl_code look_into(const struct source_package *package, struct text_search *t, struct sl_arena *arena,
                               struct indexed_file *found, struct sl_error *error)
 {
@@ -209,6 +215,7 @@ static enum sl_code look_into(const struct source_package *package, struct text_
     return code;
 }
 
+/* Returns the scan's source in the configuration; NULL if it was removed. */
 static const struct source *find_source(const struct config *config, const struct scan *scan)
 {
     for (size_t i = 0; i < config->source_count; i++)
@@ -217,12 +224,12 @@ static const struct source *find_source(const struct config *config, const struc
     return NULL;
 }
 
-/* Reads the text by its place, through the kind `sourcefiles`. */
+/* Gets the source text at `place` in a package of the scan, as an entry of the cache kind `sourcefiles`. */
 static enum sl_code get_text(const struct scan *scan, const struct indexed_file *place, struct sl_arena *arena,
                              struct cache_item **item, struct sl_error *error)
 {
     const struct config *config = config_retain(scan_config);
-    struct remote_file file = {.source = find_source(config, scan), .type = FILE_SOURCEBUNDLE};
+    struct remote_file file = {.source = find_source(config, scan), .type = FILE_SOURCEBUNDLE}; /* texts have no type */
     struct source_request request = {.scope = SL_STR("global"),
                                      .url = SL_STR(""),
                                      .location = SL_STR(""),
@@ -236,7 +243,7 @@ static enum sl_code get_text(const struct scan *scan, const struct indexed_file 
         code = sl_fail(error, SL_BUSY, "out of memory");
     else {
         file.checksum = place->version;
-        file.may_be_page = true;
+        file.may_be_page = true; /* a source text may be HTML */
         file.max_size = config->max_source_file_size == UINT64_MAX ? 0 : config->max_source_file_size;
         code = source_file_get(&request, arena, item, error);
     }
@@ -260,7 +267,8 @@ enum sl_code scan_find_source(struct sl_bytes build_id, struct sl_str path, stru
     if (code != SL_OK)
         return code;
     struct text_search t = {.asked = path, .source_name = split_source(s.source, &version)};
-    struct sl_error failure = {.code = SL_NOT_FOUND}; /* of a package that could not be looked into */
+    struct sl_error failure = {
+        .code = SL_NOT_FOUND}; /* the last error of reading a package, reported if no text is found */
     for (size_t i = 0; i < count; i++) {
         code = look_into(&s.packages[i], &t, arena, &found, error);
         if (code == SL_CANCELLED || code == SL_BUSY)
@@ -277,7 +285,7 @@ enum sl_code scan_find_source(struct sl_bytes build_id, struct sl_str path, stru
 
 /* ---- files by their path ---- */
 
-struct name_search { /* pool work, for one scan */
+struct name_search { /* for pool work on the index of one scan at a time */
     const struct scan_name_query *query;
     const struct sl_index *index;
     const char *pattern; /* NUL-terminated */
@@ -285,17 +293,19 @@ struct name_search { /* pool work, for one scan */
     struct sl_arena_array files;
     uint64_t end_ns;
     size_t count;
-    bool complete;
+    bool complete;    /* no limit was reached */
     bool has_cut_ids; /* files are left out, as the index has only the first bytes of their long ids */
 };
 
+/* True if the path, NUL-terminated, matches the query's pattern. */
 static bool name_matches(const struct name_search *s, const struct sl_buf *path)
 {
     return s->query->is_glob ? fnmatch(s->pattern, (const char *)path->data, FNM_PATHNAME) == 0
                              : strcmp(s->pattern, (const char *)path->data) == 0;
 }
 
-/* Adds an object whose path matches. False when out of memory. */
+/* Adds an object of the index to the results if its path matches; `path` is a buffer for that. An object in a package is matched by its
+ * path there, another one by the path of its file with a slash in front. False when out of memory. */
 static bool add_named(struct name_search *s, const struct sl_index_object *object, struct sl_buf *path)
 {
     struct sl_index_file file;
@@ -327,7 +337,8 @@ static bool add_named(struct name_search *s, const struct sl_index_object *objec
     return copy_into(s->arena, &named->path) && copy_into(s->arena, &named->package);
 }
 
-/* Pool work: adds the files of one index whose path matches. Stops with `complete` false at the limit of time or number. */
+/* Pool work: adds the files of one index that have a build id and a matching path. Stops with `complete` false at the limit of time or
+ * number. */
 static enum sl_code find_names(void *arg, struct sl_error *error)
 {
     struct name_search *s = arg;

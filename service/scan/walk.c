@@ -18,7 +18,7 @@ enum {
     MAX_DEPTH = 64,
     MAX_FILES = 4000000,
     MAX_PATH = 4000,
-    MATCH_LIMIT = 100000, /* of PCRE2: an expression that backtracks without end must not hang a pass */
+    MATCH_LIMIT = 100000, /* of PCRE2: an expression that backtracks without end must not hang the walk */
 };
 
 struct pattern {
@@ -27,17 +27,17 @@ struct pattern {
     pcre2_match_context *limits;
 };
 
-struct root_walk {
+struct root_walk { /* state of walking one scanned directory */
     struct scan_walk *walk;
     struct pattern include, exclude;
     dev_t device;
     char path[MAX_PATH + 2]; /* of the current file: root, slash, relative path */
-    size_t root_size;
-    bool no_memory;
+    size_t root_size;        /* of the root's path at the start of `path` */
+    bool no_memory;          /* the walk ends, as memory is used up */
 };
 
-/* Compiles a pattern; without a text, code NULL stands for "none". False when out of memory; the configuration was checked before, so the
- * syntax is valid. */
+/* Compiles a pattern. Without a text, p->code stays NULL: there is no pattern. False only when out of memory: the syntax was checked when
+ * the configuration was read. */
 static bool pattern_open(struct pattern *p, const char *text)
 {
     int number;
@@ -66,7 +66,8 @@ static bool pattern_matches(const struct pattern *p, const char *text, size_t si
     return pcre2_match(p->code, (PCRE2_SPTR)text, size, 0, 0, p->data, p->limits) >= 0;
 }
 
-/* Puts the path of an entry behind the root; returns its whole size, SIZE_MAX if it is too long. */
+/* Writes the entry's path below the root to w->path, behind the root's path. Returns the length of the whole path, SIZE_MAX if it is too
+ * long. */
 static size_t add_path(struct root_walk *w, const struct dir_entry *entry)
 {
     size_t at = entry->parent ? add_path(w, entry->parent) : w->root_size, size = strlen(entry->name);
@@ -77,7 +78,8 @@ static size_t add_path(struct root_walk *w, const struct dir_entry *entry)
     return at + 1 + size;
 }
 
-/* Adds a file to the list: its path, relative to the root and terminated, in `paths`, and the offset of that, 32 bits to save memory. */
+/* Adds the file at w->path (`size` bytes, terminated) to the list. Its path relative to the root goes to walk->paths; the list has the
+ * offset there, in 32 bits to save memory. */
 static void add_file(struct root_walk *w, const struct stat *st, size_t size)
 {
     struct scan_walk *walk = w->walk;
@@ -95,8 +97,8 @@ static void add_file(struct root_walk *w, const struct stat *st, size_t size)
         (struct scan_found_file){.size = (uint64_t)st->st_size, .mtime_ns = files_mtime_ns(st), .path = (uint32_t)at};
 }
 
-/* Adds the file if it is to be scanned. Files of other file systems are not: mounts below the root are left out. Returns false: nothing is
- * to be deleted. */
+/* Called by dir_walk() for every entry: adds the file to the list if it is not empty, is on the root's file system and passes the
+ * patterns. Always returns false, which tells dir_walk() that the entry still exists. */
 static bool visit(void *arg, const struct dir_entry *entry)
 {
     struct root_walk *w = arg;
@@ -110,8 +112,8 @@ static bool visit(void *arg, const struct dir_entry *entry)
     return false;
 }
 
-/* Counts files and directories that cannot be examined. If it is for another reason than their permissions (a file server does not
- * answer, descriptors are short), they may still be there. */
+/* Called by dir_walk() with errno for files and directories that cannot be examined: counts them. Without permission, or if it is a
+ * link, that stays so; otherwise (a file server does not answer, descriptors are short) the walk counts as incomplete. */
 static void failed(void *arg, const struct dir_entry *entry)
 {
     struct root_walk *w = arg;
@@ -120,13 +122,14 @@ static void failed(void *arg, const struct dir_entry *entry)
     w->walk->is_incomplete |= errno != EACCES && errno != EPERM && errno != ELOOP && errno != ENOTDIR;
 }
 
+/* Called by dir_walk() before a directory's contents: enters it unless it is a mount of another file system or the walk is to end. */
 static bool enter(void *arg, const struct dir_entry *entry)
 {
     struct root_walk *w = arg;
     return entry->st->st_dev == w->device && !atomic_load(&scan_is_stopping) && !w->no_memory;
 }
 
-/* Walks the scanned directory. Symbolic links are resolved for the root alone. */
+/* Walks the scanned directory and lists its files in w->walk. The root may be a symbolic link; links below it are not followed. */
 static enum sl_code walk_root(struct root_walk *w, struct sl_error *error)
 {
     struct stat st;
@@ -138,12 +141,13 @@ static enum sl_code walk_root(struct root_walk *w, struct sl_error *error)
         free(real);
         return sl_fail(error, SL_DOWNLOAD_ERROR, "cannot read the scanned directory: %s", strerror(number));
     }
-    if (origin_check_directory(real, error) != SL_OK) { /* maybe its file system is not mounted: keeps the index */
+    if (origin_check_directory(real, error) !=
+        SL_OK) { /* it is empty, maybe not mounted: the error keeps the old index in use */
         free(real);
         return error->code;
     }
     memcpy(w->path, real, size);
-    w->root_size = size == 1 ? 0 : size; /* of "/" nothing is left in front of the first slash */
+    w->root_size = size == 1 ? 0 : size; /* root "/": paths are "/" and the relative path, with nothing in front */
     w->device = st.st_dev;
     dir_walk(&walk, AT_FDCWD, real);
     free(real);
