@@ -1,4 +1,4 @@
-/* Files that are not objects, found by an id: BCSymbolMaps and il2cpp mappings, which are inputs of a module's symcache;
+/* Finds files that are not object files by an id: BCSymbolMaps and il2cpp mappings, which are inputs of a module's symcache; ProGuard
  * mappings of JVM programs and bundles of their sources. */
 #include "search/impl.h"
 
@@ -6,7 +6,8 @@
 #include "core/pool.h"
 #include "object/bcsymbolmap.h"
 
-/* Copies the request and its id into the arena, as the caller's id is on its stack and the request outlives it. */
+/* Makes the request for a file in the arena, with a copy of the id: the request is used after the caller's id is gone. NULL when out of
+ * memory. */
 static struct object_request *keep_request(const struct auxiliary_search *search, const struct object_id *id,
                                            const struct remote_file *file)
 {
@@ -19,8 +20,9 @@ static struct object_request *keep_request(const struct auxiliary_search *search
     return request;
 }
 
-/* Tries the files of one source in order. A failure is noted only if it is the first, and is looked up again when it is old. SL_OK with
- * `*found` and `*item`; SL_NOT_FOUND if none is usable; SL_BUSY and SL_CANCELLED end the attempts. */
+/* Gets the first usable file that one source lists: SL_OK with `*found`, its request, and `*item`; SL_NOT_FOUND if none is usable; SL_BUSY
+ * or SL_CANCELLED. The first error of a file is kept in search->failure. A cached miss that is old is looked up again in the background
+ * (cache_renew). */
 static enum sl_code find_first(const struct auxiliary_search *search, const struct object_id *id,
                                const struct listing *listing, const struct cache_kind *kind,
                                struct object_request **found, struct cache_item **item)
@@ -61,7 +63,7 @@ enum sl_code auxiliary_find(const struct auxiliary_search *search, const struct 
     return code;
 }
 
-struct parse {
+struct parse { /* parses a UUID map on the pool */
     struct sl_bytes bytes;
     struct sl_debug_id original;
     enum sl_code code;
@@ -73,8 +75,8 @@ static void parse_uuidmap(void *arg)
     parse->code = sl_uuidmap_parse(parse->bytes, &parse->original, NULL);
 }
 
-/* Finds the BCSymbolMap of a module that was compiled from bitcode: a UUID map names the id of the original module, by which
- * the BCSymbolMap is found. */
+/* Finds the BCSymbolMap of a module that was compiled from bitcode, in two steps: the UUID map listed for the module's debug id contains
+ * the id of the original module, and the BCSymbolMap is listed for that id. */
 enum sl_code bcsymbolmap_find(const struct auxiliary_search *search, struct object_request **map)
 {
     struct object_id id = {.debug_id = search->id->debug_id, .has_debug_id = true};
@@ -87,19 +89,19 @@ enum sl_code bcsymbolmap_find(const struct auxiliary_search *search, struct obje
     code = pool_run(POOL_CONVERT, parse_uuidmap, &parse, NULL);
     cache_release(item);
     if (code == SL_OK && parse.code != SL_OK)
-        code = parse.code == SL_BUSY ? SL_BUSY : SL_NOT_FOUND;
+        code = parse.code == SL_BUSY ? SL_BUSY : SL_NOT_FOUND; /* a damaged map counts as none */
     if (code != SL_OK)
         return code;
     id.debug_id = parse.original;
     code = auxiliary_find(search, &id, FILE_BCSYMBOLMAP, &kind_auxdifs, map, &item);
     if (code == SL_OK)
-        cache_release(item);
+        cache_release(item); /* the conversion gets the entry again by `*map` */
     else
         *map = NULL;
     return code;
 }
 
-/* Finds the il2cpp line mapping of the module. Its entry is only checked here; the conversion opens it again. */
+/* Finds the module's il2cpp line mapping. Only makes sure that its cache entry exists: the conversion gets the entry again by `*lines`. */
 enum sl_code il2cpp_find(const struct auxiliary_search *search, struct object_request **lines)
 {
     struct cache_item *item;
@@ -118,7 +120,7 @@ struct jvm_asking {
     struct jvm_query *question;
 };
 
-/* Finds one file. If a file was listed but failed, its error is more useful than "not found". */
+/* Finds one file. If a source listed a file that could not be used, the answer has that file's error instead of "not found". */
 static void answer_question(struct jvm_asking *a)
 {
     struct jvm_query *q = a->question;
@@ -170,7 +172,7 @@ bool search_find_jvm(const struct source *sources, size_t source_count, struct s
     return !asking || !items || fiber_for_each(lookup_file, items, count, count);
 }
 
-/* Releases the files of questions and clears the answers, so that they can be asked again. */
+/* Releases the files of the queries and clears their answers, so that the queries can be made again. */
 void search_release_jvm(struct jvm_query *questions, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

@@ -3,30 +3,31 @@
 
 #include "conversion/converter.h"
 
-/* Makes the symcache of INPUT_FILE, a Breakpad file that must have the debug id of the options. */
+/* Makes the symcache of INPUT_FILE, which must be a Breakpad file with the debug id of the options: SL_MALFORMED if it is not. */
 extern const struct converter converter_mozilla_syms;
 struct mozilla_syms_options {
     struct reader_limits limits;
     struct sl_debug_id debug_id;
 };
 struct mozilla_syms_result {
-    bool has_table, is_written; /* the file was converted; its symcache was written */
-    uint64_t written_ns;        /* duration of writing */
+    bool has_table;      /* the file could be converted to a symcache */
+    bool is_written;     /* the symcache was written to `out`, too */
+    uint64_t written_ns; /* duration of writing */
 };
 
-/* Finds the objects in INPUT_FILE, a debug file that came with a request. One that is compressed, and the members of a ZIP archive, are
- * unpacked into `out`. Behind them `out` has the ids of the objects, and at last a struct supplied_record for each object:
+/* Finds the object files in INPUT_FILE, a debug file that came with a request, which may be compressed or a ZIP archive: then its contents
+ * are unpacked into `out`. `out` also gets the name and ids of each object and, at its end, a struct supplied_record for each:
  *
- *     contents | name, code id, raw code id | contents | ... | records
+ *     unpacked member | its name | code id, raw code id | unpacked member | ... | records
  *
- * Files that are no objects, and those that cannot be unpacked, are left out. */
+ * Members that are not object files, or cannot be unpacked, have no record. */
 extern const struct converter converter_supplied;
 struct supplied_options {
     uint64_t max_unpacked; /* bytes, of all contents together */
     uint64_t max_ratio;    /* of a compressed file's contents to its size (unpack_options) */
 };
 struct supplied_result {
-    uint64_t records, count; /* where they begin in `out`; how many */
+    uint64_t records, count; /* offset of the first record in `out`; number of records */
     uint64_t unpacked;       /* bytes */
 };
 struct supplied_text {
@@ -39,7 +40,7 @@ struct supplied_record {
     uint64_t load_address;
     uint8_t uuid[16];
     uint32_t age;
-    /* numbers, because any of their values can be read: 0 is false */
+    /* Each is true if not 0. Not of type bool: the worker process that writes them is not trusted, and a bool must be 0 or 1. */
     uint8_t is_unpacked, is_pdb20, has_debug_info, has_unwind_info, has_symbols, has_sources, is_fixed;
     uint8_t vcs; /* index of supplied_vcs_names */
 };

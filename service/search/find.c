@@ -21,7 +21,7 @@ static void make_ready(struct search *search)
     sl_list_append(&search->search_batch->ready, &search->ready);
 }
 
-/* Called when a look-up of the search has ended. The last one makes the search ready and wakes its fiber. */
+/* Called when a look-up or helper fiber of the search has ended. The last one makes the search ready and wakes the fiber that runs it. */
 void search_lookup_done(struct search *search)
 {
     if (--search->waiting)
@@ -30,7 +30,7 @@ void search_lookup_done(struct search *search)
     fiber_wake(search->search_batch->fiber);
 }
 
-/* A fiber that does one step of a search. */
+/* A fiber that does the work given to search_run_in_fiber(). */
 static void help(void *arg)
 {
     struct search *search = arg;
@@ -45,19 +45,20 @@ void search_run_in_fiber(struct search *search, void (*work)(struct search *sear
     search->waiting++;
     if (fiber_start(&search->search_batch->helpers, help, search))
         return;
-    search->waiting--;
+    search->waiting--; /* no fiber is available: the work is done here, before the call returns */
     work(search);
 }
 
-/* Runs steps until one has to wait or none is left. A step sets `next` anew; without it the search has ended. */
-static void go_on(struct search *search)
+/* Runs the search's steps until one has to wait or none is left. Each step sets `next`, which is NULL before; if a step leaves it NULL and
+ * waits for nothing, the search has ended. */
+static void run_steps(struct search *search)
 {
     while (!search->waiting && search->next) {
         void (*step)(struct search * search) = search->next;
         search->next = NULL;
         step(search);
     }
-    search->search_batch->unfinished -= !search->waiting;
+    search->search_batch->unfinished -= !search->waiting; /* not waiting here: it has ended */
 }
 
 /* Cancels the look-ups of a search that was cancelled, so that they no longer call it back. */
@@ -68,7 +69,7 @@ static void withdraw(struct search *search)
     for (size_t i = 0; i < search->other_count; i++)
         cache_lookup_cancel(&search->others[i].look);
     cache_lookup_cancel(&search->table);
-    cache_release(search->table.item); /* answered, but never used */
+    cache_release(search->table.item); /* of a look-up that was answered before its result was used */
 }
 
 /* Makes a search of the scope's sources that has not begun. */
@@ -87,8 +88,8 @@ struct search search_make(const struct search_scope *where, const struct object_
                            .arena = where->arena};
 }
 
-/* Runs the searches in turn, one step at a time, so that none blocks the others or the loop. When cancelled, waits until the
- * helpers have ended, as they use the searches. */
+/* Runs each search until it has to wait, then the next one that need not wait; suspends if all wait, and yields to the loop when this
+ * fiber's time slice is used up. Waits for the helper fibers before it returns, as they use the searches. */
 bool search_run(struct search *searches, size_t count)
 {
     struct search_batch search_batch = {.fiber = fiber_self(), .unfinished = count};
@@ -106,7 +107,7 @@ bool search_run(struct search *searches, size_t count)
             continue;
         }
         sl_list_remove(&search_batch.ready, &search->ready);
-        go_on(search);
+        run_steps(search);
         if (loop_slice_is_used_up())
             going = fiber_yield();
     }
@@ -120,12 +121,13 @@ bool search_run(struct search *searches, size_t count)
 
 /* ---- types ---- */
 
-/* Returns the file types to list: those the caller asked for; for source texts the types that can contain them; otherwise
- * those of the module's object type. */
+/* Returns the file types to list. Those that the caller asked for, if any; for a file to be served debug or code files, or both; for source
+ * texts the types that can contain them; otherwise those of the module's object type. */
 static struct wanted_types wanted_types(const struct search *search)
 {
     static const enum file_type sources[] = {FILE_SOURCEBUNDLE, FILE_PORTABLEPDB, FILE_ELF_DEBUG, FILE_WASM_DEBUG};
-    /* for each format: two in a row are the wanted type and then the other one */
+    /* Per format debug, code, debug: from the first on these are the types for a debug file, from the second on those for a code file,
+     * the usual type first. A narrow search lists only the first of the two. */
     static const enum file_type served[] = {FILE_ELF_DEBUG,  FILE_ELF_CODE,  FILE_ELF_DEBUG,
                                             FILE_WASM_DEBUG, FILE_WASM_CODE, FILE_WASM_DEBUG};
     struct wanted_types wanted = {sources, sizeof sources / sizeof *sources};
@@ -148,7 +150,7 @@ bool search_fail(struct search *search, enum sl_code code)
     return false;
 }
 
-/* Makes room for `more` candidates. They move: nothing may point to them before all are listed. */
+/* Makes room for `more` candidates. May move search->files, so nothing may point to its items before all files are listed. */
 static bool grow_candidates(struct search *search, size_t more)
 {
     if (search->capacity - search->count >= more)
@@ -194,7 +196,7 @@ static bool list(struct search *search)
     for (size_t i = 0; i < search->source_count; i++) {
         struct listing *listing = &search->listings[i];
         if (search->skips_upstreams && origin_is_upstream(listing->source))
-            listing->count = 0;
+            listing->count = 0; /* as if the source had listed no file */
         if (!add_files(search, listing->files, listing->count))
             return false;
     }
@@ -203,8 +205,9 @@ static bool list(struct search *search)
 
 /* ---- features of the candidates ---- */
 
-/* Stores the features of a candidate. For .NET modules, those of a Portable PDB inside the PE file count as its own. */
-static void take_listing(struct candidate_file *file, enum sl_code code, struct cache_item *item)
+/* Stores the answer of a candidate's look-up: its error, or its features. For a PE file of a .NET module the features of the Portable PDB
+ * inside are added. Releases `item`. */
+static void take_features(struct candidate_file *file, enum sl_code code, struct cache_item *item)
 {
     file->code = file->error.code = code;
     if (code != SL_OK)
@@ -225,7 +228,7 @@ static void take_listing(struct candidate_file *file, enum sl_code code, struct 
 static void answered(struct cache_lookup *look)
 {
     struct candidate_file *file = (struct candidate_file *)((char *)look - offsetof(struct candidate_file, look));
-    take_listing(file, look->code, look->item);
+    take_features(file, look->code, look->item);
     search_lookup_done(file->search);
 }
 
@@ -237,8 +240,8 @@ static bool same_directory(struct sl_str a, struct sl_str b)
     return b.size > size && memcmp(a.data, b.data, size) == 0 && !memchr(b.data + size, '/', b.size - size);
 }
 
-/* True if a pointer file (file.ptr, which contains the path of the symbol file) is to be followed: if all other files listed
- * in its directory are missing. Symbol stores have either the file itself or a pointer to it. */
+/* True if a pointer file of a symbol store (file.ptr, which contains the path of the symbol file) is to be followed: if all other files
+ * that the same source listed in its directory were not found. A store has either the file itself or a pointer to it. */
 static bool should_follow(const struct search *search, const struct candidate_file *pointer)
 {
     const struct remote_file *file = pointer->request.file;
@@ -251,8 +254,8 @@ static bool should_follow(const struct search *search, const struct candidate_fi
     return true;
 }
 
-/* True if the size of the file is known without fetching it, and is not wanted. Of files of the other types of a wide search it is not
- * known whether they would be chosen. */
+/* True if the file is known, before it is fetched, to be larger than search->max_size. Only for files of the type that the purpose names:
+ * a code file in a search for a debug file, for example, may turn out to have no debug sections, and would not have been chosen. */
 static bool is_larger_than_wanted(const struct search *search, const struct remote_file *file)
 {
     bool is_of_purpose = (search->purpose == PURPOSE_DEBUG_FILE && file->type == FILE_ELF_DEBUG) ||
@@ -260,7 +263,7 @@ static bool is_larger_than_wanted(const struct search *search, const struct remo
     return is_of_purpose && search->max_size && file->known_size > search->max_size;
 }
 
-/* Marks the files that are too large; true if there is one. */
+/* Sets is_too_large of all candidates; true if there is one that is too large. */
 static bool mark_too_large(struct search *search)
 {
     bool found = false;
@@ -269,8 +272,8 @@ static bool mark_too_large(struct search *search)
     return found;
 }
 
-/* Looks up the features of the pointers, or of all other files. The files come first, as they decide whether a pointer is
- * followed. */
+/* Starts looking up the features of the candidates: with `pointers` of the pointer files (file.ptr) that are to be followed, else of all
+ * other files. The search waits for the look-ups that are not answered at once. */
 static void lookup_candidates(struct search *search, bool pointers)
 {
     bool has_too_large = search->max_size && mark_too_large(search);
@@ -278,7 +281,8 @@ static void lookup_candidates(struct search *search, bool pointers)
         struct candidate_file *file = &search->files[i];
         if (file->request.file->pointer != pointers || (file->skipped = pointers && !should_follow(search, file)))
             continue;
-        /* An index does not know the size of what may be a lesser file, which would not be chosen. */
+        /* A scan's index tells no size for a file that may lack what is wanted, such as debug sections. Such a file would be a worse choice
+         * than the too large one, which the caller is told about: it is not fetched. */
         file->skipped = file->is_too_large ||
                         (has_too_large && file->request.file->source->index && !file->request.file->known_size);
         if (file->skipped)
@@ -290,7 +294,7 @@ static void lookup_candidates(struct search *search, bool pointers)
                                            .error = &file->error,
                                            .done = answered};
         if (cache_lookup_async(&file->look))
-            take_listing(file, file->look.code, file->look.item);
+            take_features(file, file->look.code, file->look.item);
         else
             search->waiting++;
     }
@@ -306,15 +310,15 @@ static bool has_pointers(const struct search *search)
 
 /* ---- choosing ---- */
 
-/* True for errors that say nothing about the file, which a later look-up may find. */
+/* True for errors of a source or of this process, not of the file: a later look-up may find the file. */
 bool search_is_passing(enum sl_code code)
 {
     return code == SL_TIMEOUT || code == SL_DOWNLOAD_ERROR || code == SL_BUSY || code == SL_INTERNAL ||
            code == SL_CANCELLED;
 }
 
-/* True if nobody can say yet whether the candidate is what the search wants: it could not be fetched, or its features are of an older
- * version, and are being made anew. */
+/* True if it is not known whether the candidate is what the search wants: fetching it failed for now or, for a file to be served, its
+ * cached features were written by an older version of symloom, which did not store which parts the file has. */
 static bool is_unknown(const struct candidate_file *file, enum purpose purpose)
 {
     bool needs_parts = purpose == PURPOSE_DEBUG_FILE || purpose == PURPOSE_CODE_FILE;
@@ -322,8 +326,8 @@ static bool is_unknown(const struct candidate_file *file, enum purpose purpose)
            (search_is_passing(file->code) || (needs_parts && file->code == SL_OK && !file->has_stored));
 }
 
-/* Returns how good a file is for the purpose; lower is better. An error is better than nothing, so that it is reported.
- * PURPOSE_ANY_FILE is not searched for among objects. */
+/* A file with an error has a better grade than a useless file, so that its error is reported if there is nothing better. PURPOSE_ANY_FILE
+ * does not occur here: its files are not objects and have no features. */
 unsigned candidate_file_grade(const struct candidate_file *file, enum purpose purpose)
 {
     const struct sl_features *f = &file->features;
@@ -345,8 +349,7 @@ unsigned candidate_file_grade(const struct candidate_file *file, enum purpose pu
     return f->has_debug_info ? GRADE_BEST : f->has_symbols ? GRADE_SYMBOLS : GRADE_NONE;
 }
 
-/* Returns the candidate with the lowest grade; of equal ones the first in the order of the sources. NULL if none has a grade
- * below GRADE_NONE. */
+/* Returns the candidate with the best (lowest) grade; of equal ones the first in the order of the sources. NULL if all have GRADE_NONE. */
 static struct candidate_file *choose(const struct search *search)
 {
     struct candidate_file *best = NULL;
@@ -390,8 +393,9 @@ static void report_download(struct sl_arena *arena, const struct candidate_file 
     }
 }
 
-/* Makes the list of candidates, which begins with rows for sources without files. Candidates that were skipped or, for lack of memory, not
- * looked up are left out. False when out of memory, which is set. */
+/* Makes search->candidates, the report for the response: first an item for each source without files, then the candidates. Left out are
+ * candidates that were skipped, could not be looked up for lack of memory, or were not found on a source that hides misses. False when out
+ * of memory (search->failure). */
 static bool report_downloads(struct search *search)
 {
     size_t most = search->source_count + search->count, count = 0;
@@ -415,8 +419,8 @@ static bool report_downloads(struct search *search)
     return true;
 }
 
-/* Logs one error of a search without a usable file: the one that tells most, by the order of `telling`. The response
- * contains the first in the order of the sources instead. */
+/* Logs one error of a search without a usable file: the first one with the code that comes first in `telling`, as that tells most about the
+ * cause. The result of the search has the error of the first such file in the order of the sources instead. */
 static void log_errors(const struct search *search)
 {
     static const enum sl_code telling[] = {SL_MALFORMED, SL_PERMISSION_DENIED, SL_TIMEOUT, SL_DOWNLOAD_ERROR};
@@ -432,7 +436,8 @@ static void log_errors(const struct search *search)
             }
 }
 
-/* Looks up again the files that were missing and would have been preferred to the chosen one, as they may exist by now. */
+/* Passes the files that were not found, and would have been preferred to the chosen one, to cache_renew(), which looks them up again if
+ * that was long ago. Preferred are earlier files and, unless the chosen one has the best grade, all files. */
 static void renew_better(const struct search *search, const struct candidate_file *chosen)
 {
     bool best = candidate_file_grade(chosen, search->purpose) == GRADE_BEST;
@@ -441,7 +446,8 @@ static void renew_better(const struct search *search, const struct candidate_fil
             cache_renew(&kind_object_meta, &file->key, &file->request);
 }
 
-/* True if a candidate that could not be looked up for lack of memory might have been better. */
+/* True if a candidate that could not be looked up for lack of memory might have been preferred: it is earlier than `chosen`, or `chosen` is
+ * NULL or not of the best grade. */
 static bool may_be_better(const struct search *search, const struct candidate_file *chosen)
 {
     bool best = chosen && candidate_file_grade(chosen, search->purpose) == GRADE_BEST;
@@ -476,8 +482,8 @@ bool search_is_too_large(const struct search *search)
 
 /* ---- steps of a search ---- */
 
-/* Step when all candidates are answered: makes the report and chooses. A better candidate that could not be looked up for
- * lack of memory fails the search, as a retry may give another result. */
+/* Step when the features of all candidates are known: makes the report and chooses the best candidate. If a candidate that might be better
+ * could not be looked up for lack of memory, the search fails with SL_BUSY: a retry may give another result. */
 static void choose_one(struct search *search)
 {
     struct candidate_file *chosen = NULL;
@@ -495,7 +501,7 @@ static void choose_one(struct search *search)
     search->next = search->then;
 }
 
-/* Step when all files are answered: looks up the pointers that are to be followed. */
+/* Step when the features of all files but the pointer files (file.ptr) are known: looks up the pointer files that are to be followed. */
 static void lookup_pointers(struct search *search)
 {
     search->next = choose_one;
@@ -503,8 +509,8 @@ static void lookup_pointers(struct search *search)
         lookup_candidates(search, true);
 }
 
-/* Step after listing: looks up the features of all files but the pointers. If listing failed, the search goes on with its
- * last step. */
+/* Step after listing: looks up the features of all files but the pointer files (file.ptr). If listing failed, the search goes on with
+ * search->then, which sets the result. */
 static void lookup_files(struct search *search)
 {
     search->next = search->failure.code == SL_OK ? lookup_pointers : search->then;
@@ -543,26 +549,28 @@ struct candidate_file *search_choose(struct search *search)
 
 /* ---- reports ---- */
 
-struct search_position { /* a candidate and its index, so that the later one wins */
+struct candidate_position { /* a candidate and its index in both lists together, for a stable sort */
     const struct candidate *candidate;
     size_t order;
 };
 
+/* Compares by source, then by location: candidates with both equal are the same file. */
 static int compare_key(const struct candidate *a, const struct candidate *b)
 {
     int order = sl_str_compare(a->source, b->source);
     return order ? order : sl_str_compare(a->location, b->location);
 }
 
-/* By source and location; of equal ones, the older report comes first. */
-static int candidates_compare(const void *left, const void *right)
+/* For qsort: by source and location; the older of two reports on the same file comes first. */
+static int compare_positions(const void *left, const void *right)
 {
-    const struct search_position *a = left, *b = right;
+    const struct candidate_position *a = left, *b = right;
     int order = compare_key(a->candidate, b->candidate);
     return order ? order : (a->order > b->order) - (a->order < b->order);
 }
 
-/* Replaces the results of an earlier report of the same candidate; keeps those of uses that the newer report does not have. */
+/* Puts the newer report on a candidate into the older one. The older results for debugging and unwinding stay if the newer report has
+ * none. */
 static void overwrite(struct candidate *into, const struct candidate *newer)
 {
     into->download = newer->download;
@@ -586,12 +594,13 @@ void candidates_merge(struct sl_arena *arena, struct candidate_list *into, const
     if (from->count == 0)
         return;
     struct candidate *items = SL_ARENA_ARRAY(arena, struct candidate, count);
-    struct search_position *positions = SL_ARENA_ARRAY(arena, struct search_position, count);
+    struct candidate_position *positions = SL_ARENA_ARRAY(arena, struct candidate_position, count);
     if (!items || !positions)
         return;
     for (size_t i = 0; i < count; i++)
-        positions[i] = (struct search_position){i < into->count ? &into->items[i] : &from->items[i - into->count], i};
-    qsort(positions, count, sizeof *positions, candidates_compare);
+        positions[i] =
+            (struct candidate_position){i < into->count ? &into->items[i] : &from->items[i - into->count], i};
+    qsort(positions, count, sizeof *positions, compare_positions);
     for (size_t i = 0; i < count; i++)
         if (kept && compare_key(&items[kept - 1], positions[i].candidate) == 0)
             overwrite(&items[kept - 1], positions[i].candidate);

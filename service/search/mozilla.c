@@ -1,6 +1,6 @@
-/* The kind `mozilla_syms`: symcaches of modules from Mozilla's symbol stores, and whether the stores are reachable. The text of
- * a file is downloaded, converted and not kept. The key names the stores, and the module like a file of a source, so that it
- * can be invalidated:
+/* The cache kind `mozilla_syms`: symcaches of modules from Mozilla's symbol stores; and whether these stores are reachable. A downloaded
+ * Breakpad file is converted to a symcache and not kept. The key has `source:` and `location:` lines like those of files of other sources,
+ * by which entries can be invalidated:
  *
  *     scope: global\n\ntype: mozilla_syms\nsources: <hash>\nsource: mozilla\nlocation: <debug file>/<DEBUG ID>\n */
 #include "search/search.h"
@@ -16,8 +16,11 @@
 
 /* ---- health of the stores; loop thread ---- */
 
-/* How long a result counts, success or failure, and the time limit of a probe. */
-enum { FRESH_MS = 10000, FAILED_MS = 1000, PROBE_MS = 3000 };
+enum {
+    FRESH_MS = 10000, /* a store that answered is not probed for this time */
+    FAILED_MS = 1000, /* a store that did not answer is not probed for this time */
+    PROBE_MS = 3000,  /* time limit of a probe */
+};
 
 struct store_health {
     enum sl_code code;
@@ -41,25 +44,26 @@ void mozilla_health_clear(void)
     sl_map_free(&stores);
 }
 
-/* What a request says about its store: SL_OK for every answer, also if the store does not have the file or refuses access. */
-static enum sl_code outcome(enum sl_code code, const struct sl_error *error)
+/* Returns the state of a store by the result of a request to it: SL_OK for every answer of the store, also "not found" and "forbidden";
+ * else SL_DOWNLOAD_ERROR, SL_TIMEOUT or, if the bucket does not exist, SL_NOT_FOUND. */
+static enum sl_code get_store_state(enum sl_code code, const struct sl_error *error)
 {
     bool no_bucket = code == SL_NOT_FOUND && strcmp(error->message, object_no_bucket) == 0;
     return code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || no_bucket ? code : SL_OK;
 }
 
-/* Records the result of a request for a file. A failure says little about the store: it only makes the next
- * mozilla_check_stores probe the store. */
+/* Records the result of a request for a file in the store's state. A failure may be temporary and does not change the state: it only makes
+ * the next mozilla_check_stores() probe the store. */
 static void mozilla_health_note(const struct source *store, enum sl_code code, const struct sl_error *error)
 {
     struct store_health *health = get_health(store);
     if (!health || code == SL_CANCELLED || code == SL_BUSY || code == SL_INTERNAL)
         return;
-    if (outcome(code, error) == SL_OK) {
+    if (get_store_state(code, error) == SL_OK) {
         health->code = SL_OK;
         health->until_ms = loop_now_ms() + FRESH_MS;
     } else {
-        health->until_ms = 0;
+        health->until_ms = 0; /* probe it at the next check */
     }
 }
 
@@ -69,11 +73,11 @@ struct store_probe {
     const struct source *store;
     struct store_health *health;
     struct sl_arena arena;
-    bool has_answer;
+    bool has_answer; /* the request succeeded or failed because of the store; its result is in `health` */
 };
 
-/* Asks the store for a module that cannot exist, once, without retries. An answer from this service itself (no memory,
- * cancelled) says nothing about the store and is ignored. */
+/* A fiber: asks the store for a module that cannot exist, without retries, and sets the store's state by the answer. Errors of this
+ * process (no memory, cancelled) say nothing about the store: the state stays. */
 static void request_from_store(void *arg)
 {
     struct store_probe *p = arg;
@@ -91,12 +95,12 @@ static void request_from_store(void *arg)
     if (code == SL_BUSY || code == SL_INTERNAL || code == SL_CANCELLED)
         return;
     p->has_answer = true;
-    p->health->code = outcome(code, &error);
+    p->health->code = get_store_state(code, &error);
     p->health->until_ms = loop_now_ms() + (p->health->code == SL_OK ? FRESH_MS : FAILED_MS);
 }
 
-/* Probes a store, for at most PROBE_MS. Without an answer by then the store counts as timed out. If the probe ended earlier
- * without an answer, this service was short of memory: the last known state stays. */
+/* Probes a store, for at most PROBE_MS. If it has not answered by then, its state is SL_TIMEOUT. If the probe ended earlier without an
+ * answer, this process was short of memory: the last known state stays. */
 static void probe_store(void *arg)
 {
     struct store_probe *p = arg;
@@ -127,7 +131,7 @@ enum sl_code mozilla_check_stores(const struct config *config)
     for (size_t i = 0; probes && waiting && i < count; i++) {
         struct store_health *health = get_health(&config->mozilla.stores[i]);
         probes[i] = (struct store_probe){.store = &config->mozilla.stores[i], .health = health};
-        if (health && !health->is_asked && health->until_ms <= loop_now_ms())
+        if (health && !health->is_asked && health->until_ms <= loop_now_ms()) /* else the last known state counts */
             waiting[asked++] = &probes[i];
     }
     if (asked)
@@ -171,7 +175,8 @@ static bool make_location(const struct object_id *id, struct sl_arena *arena, st
     return location->data;
 }
 
-/* Makes the module's file on a store: <debug file>/<DEBUG ID>/<debug file without .pdb>.sym. False when out of memory. */
+/* Sets `*file` to the module's file on a store, at the path <debug file>/<DEBUG ID>/<debug file without .pdb>.sym. False when out of
+ * memory. */
 static bool make_file(const struct mozilla_store_request *request, const struct source *store, struct sl_arena *arena,
                       struct remote_file *file)
 {
@@ -184,20 +189,20 @@ static bool make_file(const struct mozilla_store_request *request, const struct 
     sl_buf_str(&path, stem);
     sl_buf_cstr(&path, ".sym");
     struct sl_str kept = sl_buf_move_to_arena(&path, arena);
-    /* An empty file does not mean that the store is down: the next store is asked, and without one the module has no symbols. */
+    /* may_be_empty: else an empty file would be a download error, as if the store were down. So it only counts as malformed. */
     *file = (struct remote_file){.source = store, .type = FILE_BREAKPAD, .may_be_empty = true};
     return kept.data && origin_set_path(file, kept, arena);
 }
 
 /* ---- statistics for callers ---- */
-struct watcher {
+struct watcher { /* a waiting look-up that wants the statistics of the computation */
     struct sl_link link;
     const struct mozilla_store_request *request;
-    struct mozilla_stats *work;
+    struct mozilla_stats *work; /* gets the statistics */
 };
-static struct sl_list watchers;
+static struct sl_list watchers; /* of all look-ups that wait */
 
-/* Copies the statistics of a computation to all look-ups that wait for it: several requests may share one computation. */
+/* Copies the statistics of a computation to all look-ups that wait for the module: several requests may share one computation. */
 static void update_watchers(const struct mozilla_store_request *request, const struct mozilla_stats *work)
 {
     for (struct watcher *w = SL_LIST_FIRST(&watchers, struct watcher, link); w; w = SL_LIST_NEXT(w, link))
@@ -252,7 +257,8 @@ static bool check_result(const void *result)
 const struct converter converter_mozilla_syms = {"mozilla_syms", sizeof(struct mozilla_syms_options),
                                                  sizeof(struct mozilla_syms_result), convert_store_file, check_result};
 
-/* Counts a conversion. A file with another id than its location says is counted apart from a malformed one. */
+/* Counts a conversion in Eliot's metrics: its duration or, if it failed, whether the file was malformed or had another id than its
+ * location says. */
 static void count_parsing(enum sl_code code, double seconds, const struct sl_error *error)
 {
     bool another = code == SL_MALFORMED && strcmp(error->message, mozilla_wrong_id_message) == 0;
@@ -262,7 +268,7 @@ static void count_parsing(enum sl_code code, double seconds, const struct sl_err
         metric_add(METRIC_ELIOT_PARSE_ERROR, 1, another ? "sym_debug_id_lookup_error" : "sym_malformed", NULL, NULL);
 }
 
-/* Converts a downloaded file into the cache file `to`. The time for writing is reported as saving, not as parsing. */
+/* Converts the downloaded file `from` to a symcache in the cache file `to`. The time for writing counts as save_s, the rest as parse_s. */
 static enum sl_code convert_download(const struct mozilla_store_request *request, const struct remote_file *file,
                                      int from, int to, struct mozilla_stats *work, struct sl_error *error)
 {
@@ -279,15 +285,15 @@ static enum sl_code convert_download(const struct mozilla_store_request *request
     if (done.has_table)
         metric_observe(METRIC_ELIOT_CACHE_SET, work->save_s, done.is_written ? "success" : "fail", NULL, NULL);
     double seconds = seconds_since(begin) - work->save_s;
-    if (!(seconds >= 0)) /* the worker's own measurement is not trusted */
+    if (!(seconds >= 0)) /* save_s comes from the worker process, which is not trusted; also true for NaN */
         seconds = 0;
     work->parse_s += seconds;
     count_parsing(code, seconds, error);
     return code;
 }
 
-/* Downloads the module's file from one store and converts it into `fd`. The text is a temporary file, removed in any case. `work` counts
- * time and size. */
+/* Downloads the module's file from one store into a temporary file and converts it to a symcache in `fd`. Adds its durations and size to
+ * `work`. */
 static enum sl_code try_store(const struct mozilla_store_request *request, const struct source *store, int fd,
                               struct sl_arena *arena, struct mozilla_stats *work, struct sl_error *error)
 {
@@ -321,8 +327,8 @@ static enum sl_code try_store(const struct mozilla_store_request *request, const
 
 /* ---- all stores ---- */
 
-/* Fails with an error that is not cached (a lifetime of 1 ns; 0 would mean the default): a store did not answer, so nobody
- * knows whether the module exists. */
+/* Fails with SL_DOWNLOAD_ERROR and the message of `reason`: a store did not answer, so it is not known whether the module exists. So the
+ * error must not be cached: duration_ns is its lifetime in the cache, and 0 would mean the default. */
 static enum sl_code unreachable(struct sl_error *error, const struct sl_error *reason)
 {
     *error = *reason;
@@ -331,8 +337,8 @@ static enum sl_code unreachable(struct sl_error *error, const struct sl_error *r
     return SL_DOWNLOAD_ERROR;
 }
 
-/* Asks the stores in order until one has a usable file. If one did not answer, and none had the file, the result is its
- * error; otherwise that of the last unusable file, or "not found". */
+/* Asks the stores in order until one has a usable file, whose symcache is then in `fd`. If none has: SL_DOWNLOAD_ERROR if a store did not
+ * answer; otherwise the error of the last unusable file, or SL_NOT_FOUND if there was no file at all. */
 static enum sl_code request_from_stores(const struct mozilla_store_request *request, int fd, struct sl_arena *arena,
                                         struct mozilla_stats *work, struct sl_error *error)
 {
@@ -353,7 +359,7 @@ static enum sl_code request_from_stores(const struct mozilla_store_request *requ
     return missing.code;
 }
 
-/* Makes the entry, and tells all look-ups that wait for it what was done. */
+/* The kind's `compute`: makes the entry, and gives its statistics to all look-ups that wait for it. */
 static enum sl_code mozilla_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                     struct sl_error *error)
 {
@@ -366,7 +372,7 @@ static enum sl_code mozilla_compute(void *context, struct cache_tmp *tmp, struct
     return code;
 }
 
-/* Returns the name of the download queue: the address of the first store. */
+/* The kind's `queue_name`: computations with the same first store share a queue, named after its URL or bucket. Data NULL: no stores. */
 static struct sl_str mozilla_queue_name(const void *context)
 {
     const struct mozilla_store_request *request = context;
@@ -376,8 +382,8 @@ static struct sl_str mozilla_queue_name(const void *context)
                                  : bucket_name(&first->bucket);
 }
 
-/* Copies the request into the arena, as the computation may outlive the client that started it. The debug file is the
- * beginning of the copied `location`. */
+/* The kind's `retain`: copies the request into the arena, as the computation may outlive the client that started it. The debug file's name
+ * needs no copy of its own: the copied `location` begins with it. NULL when out of memory. */
 static void *mozilla_retain(const void *context, struct sl_arena *arena)
 {
     const struct mozilla_store_request *from = context;
@@ -418,14 +424,14 @@ const struct cache_kind kind_mozilla_syms = {
 
 /* ---- look-ups ---- */
 
-struct mozilla_asking {
+struct mozilla_asking { /* one query, prepared */
     struct mozilla_store_request request;
     struct cache_key key;
     struct search_result *found;
     struct mozilla_stats *work;
 };
 
-/* Makes the request and its cache key, which names the configured stores: with other stores the result may differ. False
+/* Makes the request and its cache key. The key contains a hash of the configured stores, as with other stores the result may differ. False
  * when out of memory. */
 static bool make_request(const struct config *config, const struct mozilla_query *question, struct sl_arena *arena,
                          struct mozilla_asking *asking)
@@ -458,7 +464,8 @@ static void count_lookup(enum sl_code code, bool computed, double seconds)
         metric_add(is_hit ? METRIC_TECKEN_CACHE_HIT : METRIC_TECKEN_CACHE_MISS, 1, NULL, NULL, NULL);
 }
 
-/* Stores the answer and its statistics. The look-up time ends when the stores were first asked; if the cache answered, now. */
+/* Stores the answer and its statistics. The time of the look-up in the cache goes from begin_ns to the first request to a store or, if the
+ * cache had the answer, until now. */
 static void take_answer(const struct mozilla_asking *asking, enum sl_code code, struct mozilla_stats *work,
                         uint64_t begin_ns)
 {
@@ -478,7 +485,7 @@ static void take_answer(const struct mozilla_asking *asking, enum sl_code code, 
     }
 }
 
-/* Answers from memory without suspending; false if that is impossible. */
+/* Answers from the cache's memory layer, without suspending; false if the entry is not there. */
 static bool peek_answer(const struct mozilla_asking *asking)
 {
     enum sl_code code;
@@ -490,8 +497,8 @@ static bool peek_answer(const struct mozilla_asking *asking)
     return true;
 }
 
-/* In a fiber: gets the answer from the cache or the stores; is a watcher meanwhile, to get the statistics of a computation
- * that another look-up started. */
+/* In a fiber: gets the answer from the cache or the stores. Meanwhile it is in the list `watchers`, by which mozilla_compute() gives it
+ * the statistics, also if another look-up started the computation. */
 static void get_answer(void *arg)
 {
     const struct mozilla_asking *asking = arg;
@@ -512,7 +519,7 @@ bool search_find_mozilla(const struct config *config, const struct mozilla_query
     void **waiting = SL_ARENA_ARRAY(arena, void *, count + 1);
     size_t waiting_count = 0;
     for (size_t i = 0; i < count; i++) {
-        questions[i].found->code = SL_BUSY;
+        questions[i].found->code = SL_BUSY; /* stays if memory is short */
         if (asking && waiting && make_request(config, &questions[i], arena, &asking[i]) && !peek_answer(&asking[i]))
             waiting[waiting_count++] = &asking[i];
     }

@@ -1,12 +1,13 @@
-/* The search for a module's best file among everything the sources list, and for the cache entry made from it.
+/* Searches for a module's best file among all files that the sources list, and for the cache entry made from that file.
  *
  *     search_cache.c: the cached result of an equal search, while the cache entries that it used are unchanged
  *     find.c: the sources' files (cache_kinds/listing.h) ──▶ `object_meta` of each candidate ──▶ the best one, by its features
- *     use.c: the entry made from the best: a symcache, CFI, Portable PDB; if that fails, from the next
+ *     use.c: the cache entry made from the best file: a symcache, CFI or the table of a Portable PDB
  *     source.c: source texts; auxiliary.c: symbol maps and JVM mappings; mozilla.c: modules of Mozilla's stores;
- *     supplied_objects.c: files of the request
+ *     supplied_objects.c: debug files that came with the request
  *
- * A search is a record that a few fibers advance, without a fiber of its own: a request has thousands (doc/architecture.md). */
+ * A request may have thousands of searches. So a search has no fiber of its own: one fiber runs many of them in turn, each one until it
+ * has to wait (doc/architecture.md). */
 #pragma once
 
 #include "base/map.h"
@@ -27,8 +28,8 @@ enum purpose {
     PURPOSE_ANY_FILE
 };
 
-struct candidate_use { /* result of using a file */
-    bool set;
+struct candidate_use { /* result of using a file for debugging or unwinding */
+    bool set;          /* false: it was not used for that */
     enum sl_code code;
     struct sl_str details;
 };
@@ -47,8 +48,8 @@ struct candidate_list { /* sorted and unique by (source, location) after candida
     size_t count, capacity;
 };
 
-/* Merges `from` into `into`: sorts all candidates, and of two with the same source and location keeps one, with the newer results
- * (download, and debug or unwind if they are set). Without memory `into` stays as it is. */
+/* Merges `from` into `into` and sorts it. Of two candidates with the same source and location one is kept, with the results in `from`; its
+ * `debug` and `unwind` are those in `into` where `from` has none. Without memory `into` stays as it is. */
 void candidates_merge(struct sl_arena *arena, struct candidate_list *into, const struct candidate_list *from);
 
 struct supplied_objects;
@@ -58,16 +59,16 @@ struct search_scope {             /* where to look */
     size_t source_count;
     struct sl_str scope;
     struct sl_arena *arena;
-    uint64_t list;                    /* source_list_number of the sources; 0: none, and the search is not cached */
-    struct supplied_objects *own;     /* asked first, for symbols and unwinding; NULL: none */
+    uint64_t list; /* source_list_number() of the sources; 0: it has none, and the search is not cached */
+    struct supplied_objects *own;     /* files of the request, tried first for symbols and unwinding; NULL: none */
     struct sl_str forwarded_for, via; /* see struct remote_file */
-    bool skips_upstreams;             /* leave out origin_is_upstream sources */
+    bool skips_upstreams;             /* leave out the sources for which origin_is_upstream() is true */
     uint64_t max_size; /* for PURPOSE_DEBUG_FILE, _CODE_FILE: do not fetch files known to be larger; 0 = no limit */
 };
 
-/* Returns the address to which addresses in the file's table are relative, for a module that was reported at
- * `image_address`. The two differ if a tool put segments before those of a program with a fixed address: its code and its
- * debug file keep their addresses. */
+/* Returns the address in the process to which the addresses of the file's symbol table are relative, for a module that was reported at
+ * `image_address`. That is image_address, but for a program that can only be loaded at a fixed address: if a tool has put segments in front
+ * of it, it is reported at their address, while its code stays at the fixed address, which is returned then. */
 uint64_t symbol_table_base(const struct fixed_load_address *fixed_load, uint64_t image_address);
 
 struct search_result { /* result of the look-up of a module; everything but `item` lives in the arena of the search */
@@ -83,25 +84,24 @@ struct search_result { /* result of the look-up of a module; everything but `ite
     struct sl_str source, path; /* of the chosen file: id of the source, and path relative to it; empty if none */
     bool is_public;             /* the chosen file's source is public */
     bool is_best;               /* no other file can be better for the purpose */
-    bool
-        is_too_large; /* a file that was left out for search_scope.max_size is better than the chosen one, or there is no other */
-    /* A source could not say whether it has a better file, or one at all: it failed, or memory was short. A later search may have
-     * another result. */
+    /* A file was left out as it is larger than search_scope.max_size, and no other file is of the best grade for the purpose. */
+    bool is_too_large;
+    /* A source failed or memory was short, so there may be a better file than the chosen one, or one at all. A later search may find it. */
     bool undecided;
 };
 
 /* Describes what a file is searched for. */
 struct search_target {
-    enum purpose purpose;             /* selects the files */
-    enum file_type type;              /* for PURPOSE_ANY_FILE: the file type */
-    const struct cache_kind *kind;    /* cache kind made from the chosen file; its context is a struct object_request */
-    bool variables, columns;          /* for a symcache: with the variables of functions, with columns of lines */
-    bool is_narrow;                   /* for PURPOSE_DEBUG_FILE and _CODE_FILE: only where such files usually are */
-    size_t report;                    /* offsetof in struct candidate of the field that reports the result; 0 = none */
+    enum purpose purpose;          /* selects the files */
+    enum file_type type;           /* for PURPOSE_ANY_FILE: the file type */
+    const struct cache_kind *kind; /* cache kind made from the chosen file; its context is a struct object_request */
+    bool variables, columns;       /* for a symcache: with the variables of functions, with columns of lines */
+    bool is_narrow; /* for PURPOSE_DEBUG_FILE and _CODE_FILE: list only files of the type named for that */
+    size_t report;  /* offsetof(struct candidate, debug or unwind), where the result is reported; 0 = nowhere */
     const struct search_hooks *steps; /* impl.h: additional steps; NULL = none */
 };
 
-/* Debug files sent with a request and used for it alone: they are not cached. */
+/* An object file in the debug files that were sent with a request. They are used for this request alone and not cached. */
 struct supplied_object {
     struct sl_str name;
     struct sl_bytes bytes;
@@ -117,23 +117,24 @@ struct supplied_objects { /* zero, except `arena`, which contains it, and `bytes
     uint64_t bytes_left; /* bytes that may still be unpacked from archives */
     struct supplied_object *items;
     size_t count, capacity;
-    struct sl_map by_id;   /* from an id to the items that it may mean */
+    struct sl_map by_id;   /* from an id to the items that have it */
     struct sl_map by_name; /* from a name (sl_path_module_name) to the last item with it: index plus 1 */
-    bool ends;             /* is freed with the arena */
+    bool ends;             /* the maps and entries are freed with the arena (sl_arena_on_free was called) */
 };
 
-/* Adds the objects in a file, or in the files of a ZIP archive, whose bytes stay the caller's; ignores other files. SL_BUSY,
- * SL_CANCELLED, SL_INTERNAL. Also outside of fibers. */
+/* Adds the objects in a debug file, which may be compressed or a ZIP archive. `bytes` must live as long as the arena of `objects`. A file
+ * that cannot be used is ignored: SL_OK. SL_BUSY, SL_CANCELLED, SL_INTERNAL. May also be called outside of fibers. */
 enum sl_code supplied_objects_add(struct supplied_objects *objects, struct sl_str name, struct sl_bytes bytes,
                                   struct sl_error *error) SL_SUSPENDS;
 
-/* Returns the best of the objects that have the id and serve the use; NULL if there is none. */
+/* Returns the best of the objects that have the id, and debug information, symbols or unwind information as the use needs it; NULL if there
+ * is none. A module without ids is found by its file name. */
 struct supplied_object *supplied_objects_find(const struct supplied_objects *objects, const struct search_target *use,
                                               const struct object_id *id);
 
-/* Sets the ids of the objects with the name of the module at `path`, in the arena of `objects`: of those whose path has the most of its
- * last directories. False if there is none, or if they have different ids; with `newest` the ids of the last one are set then. `*parts`
- * is how many last components of their path are those of `path`, also if it is false; 0: no object has the name. */
+/* Sets `*id` to the ids of the module at `path`, by the objects with its name. Of these those count whose paths have the most components in
+ * common with `path`, counted from the end; `*parts` is that number, 0 if no object has the name, also set if false is returned. If the
+ * ids of these objects differ, the last one sent counts with `newest`; else the function returns false, as if there were none. */
 bool supplied_objects_find_named(const struct supplied_objects *objects, struct sl_str path, bool newest,
                                  struct object_id *id, size_t *parts);
 
@@ -141,30 +142,32 @@ bool supplied_objects_find_named(const struct supplied_objects *objects, struct 
  * `variables`: include the variables of functions, if it is a symcache made from DWARF. */
 const struct search_target *search_symbols_target(const struct object_id *id, bool variables);
 
-/* Returns the target for a table that has columns, if the debug information has them. Few need them, and they make tables larger. */
+/* Returns the target for the table of functions and lines with the columns of lines, if the debug information has them. Use it only where
+ * columns are wanted: they make tables larger. */
 const struct search_target *search_columns_target(const struct object_id *id);
 
-/* The target for unwind rules: struct sl_cfi, which is empty if the object has none. */
+/* The target for unwind rules: the entry is a struct sl_cfi, which is empty if the object has no rules. */
 extern const struct search_target search_unwind_target;
 
-/* Targets for the original file: PURPOSE_DEBUG_FILE and _CODE_FILE. The id's type is OBJECT_ELF or _WASM. An unstripped program may be
- * stored as either; the narrow targets leave out the other place, and with it a download. */
+/* Targets for the original file, to be served: PURPOSE_DEBUG_FILE and _CODE_FILE. The id's type must be OBJECT_ELF or _WASM. An unstripped
+ * program may be stored as a code file and as a debug file, so both are tried; the narrow targets try only the file of the purpose's name,
+ * which saves a download. */
 extern const struct search_target search_debug_file_target, search_code_file_target;
 extern const struct search_target search_narrow_debug_file_target, search_narrow_code_file_target;
 
-/* Finds the best file for the use on the sources, and the entry made from it. The result is in `found`; SL_CANCELLED in `code`
- * when cancelled. */
+/* Finds the best file for the use, among the request's own files and on the sources, and gets the entry made from it. The result is in
+ * `found`; found->code is SL_CANCELLED when cancelled. */
 void search_find(const struct search_scope *where, const struct search_target *use, const struct object_id *id,
                  struct search_result *found) SL_SUSPENDS;
 
-/* True if an error says nothing about the file: a later look-up may find it. */
+/* True for errors of a source or of this process, which say nothing about the file: a later look-up may find it. */
 bool search_is_passing(enum sl_code code);
 
 /* Answers from the cache of finished searches; false if it has no valid answer. Never suspends. */
 bool search_peek(const struct search_scope *where, const struct search_target *use, const struct object_id *id,
                  struct search_result *found);
 
-/* Does the same as search_find for many modules in the running fiber: waiting searches are records. False when cancelled. */
+/* Does what search_find() does, for many modules in the running fiber. False when cancelled. */
 struct search_query {
     const struct search_target *use;
     const struct object_id *id;
@@ -172,8 +175,8 @@ struct search_query {
 };
 bool search_find_all(const struct search_scope *where, const struct search_query *questions, size_t count) SL_SUSPENDS;
 
-/* Result of a search for source context: all objects with sources, in the order in which to ask them: bundles first. SL_OK if
- * there is one. */
+/* Result of a search for source texts: all files that contain some, in the order in which to look for a text in them: source bundles first.
+ * `code` is SL_OK if there is one. */
 struct source_lookup {
     enum sl_code code;
     struct source_object *objects;
@@ -188,10 +191,11 @@ struct source_query {
     const struct object_id *id;
     struct source_lookup *result;
 };
+/* Does what search_find_source() does, for many modules in the running fiber. False when cancelled. */
 bool search_find_sources(const struct search_scope *where, const struct source_query *questions,
                          size_t count) SL_SUSPENDS;
 
-/* Result of a search for a file of the given types, whatever features it has: the first file that can be parsed. */
+/* Result of a search for an original file. */
 struct file_lookup {
     enum sl_code code;
     struct sl_error error;
@@ -199,6 +203,7 @@ struct file_lookup {
     char etag[64];           /* strong, quoted */
     bool is_public;          /* its source is public */
 };
+/* Finds the first file of the given types that can be parsed as an object, whatever features it has, and returns its contents. */
 void search_find_file(const struct search_scope *where, const struct object_id *id, const enum file_type *types,
                       size_t type_count, struct file_lookup *result) SL_SUSPENDS;
 
@@ -206,7 +211,7 @@ void search_find_file(const struct search_scope *where, const struct object_id *
 void search_find_object(const struct search_scope *where, const struct object_id *id, enum purpose purpose,
                         struct file_lookup *result) SL_SUSPENDS;
 
-/* A file for JVM stack traces, by its id: a mapping, or a bundle of sources. */
+/* A query for a file that JVM stack traces need, by its id: a ProGuard mapping or a bundle of sources. */
 struct jvm_query {
     struct sl_debug_id id;
     bool is_bundle;
@@ -217,19 +222,17 @@ struct jvm_query {
     const struct sl_jvm_mapper *mapper; /* if it is a mapping */
 };
 
-/* Finds all of them concurrently. False when cancelled; items that were found must be released then, too. */
+/* Answers all queries concurrently. False when cancelled: some may be answered then. Call search_release_jvm() in any case. */
 bool search_find_jvm(const struct source *sources, size_t source_count, struct sl_str scope,
                      struct jvm_query *questions, size_t count, struct sl_arena *arena) SL_SUSPENDS;
 void search_release_jvm(struct jvm_query *questions, size_t count);
 
-/* Appends the source with this URL, byte for byte, from a bundle; false if it has none. Adds the inflated bytes to `*work`,
- * also on failure. Pure: pool. */
+/* Appends the source text with this URL, byte for byte, from the bundle of an answered query; false if the bundle has none. Adds the number
+ * of inflated bytes to `*work`, also on failure. Uses no shared state: any thread. */
 bool search_append_jvm_source(const struct jvm_query *bundle, struct sl_str url, uint64_t *work, struct sl_buf *text);
 
 /* ---- Mozilla's symbol stores (mozilla.c) ---- */
 
-/* A module by its debug file and debug id. SL_OK: `found` has a symcache. SL_DOWNLOAD_ERROR: some store was not reachable, and
- * the others do not have it; this is not cached. */
 struct mozilla_stats {   /* statistics of a look-up */
     bool computed;       /* false: answered by the cache */
     bool is_hit;         /* the cache had the module */
@@ -239,25 +242,28 @@ struct mozilla_stats {   /* statistics of a look-up */
     double lookup_s, download_s, failed_s, parse_s, save_s;
     uint64_t begun_ns; /* when the stores were first asked; set if it was not cached */
 };
+/* A module by its debug file and debug id. found->code is SL_OK: `found` has a symcache; SL_DOWNLOAD_ERROR: a store was not reachable, and
+ * the others do not have the module. That is not cached. */
 struct mozilla_query {
     const struct object_id *id;
     struct search_result *found;
     struct mozilla_stats *work; /* NULL: not wanted */
 };
-/* Asks the configured stores in order: the first usable file with exactly this id counts. False when cancelled. */
+/* Finds the modules on the configured stores, concurrently. For each module the stores are asked in order until one has a usable file with
+ * exactly this id. False when cancelled. */
 bool search_find_mozilla(const struct config *config, const struct mozilla_query *questions, size_t count,
                          struct sl_arena *arena) SL_SUSPENDS;
 
-/* Message of the error for a file at the module's location that has another id. */
+/* Message of the error for a file whose debug id is not the one in its path on the store. */
 extern const char mozilla_wrong_id_message[];
 
-/* Checks if all configured stores answer: SL_OK, SL_DOWNLOAD_ERROR, SL_TIMEOUT; SL_NOT_FOUND: a bucket does not exist. Asks
- * those whose state is older than a few seconds; takes at most three seconds. */
+/* Checks whether all configured stores answer: SL_OK; SL_DOWNLOAD_ERROR or SL_TIMEOUT if one does not; SL_NOT_FOUND: a bucket does not
+ * exist. Asks the stores that were last heard of some seconds ago; takes at most three seconds. */
 enum sl_code mozilla_check_stores(const struct config *config) SL_SUSPENDS;
 
 extern const struct cache_kind kind_mozilla_syms; /* loaded: struct sl_symcache */
 
-/* search_cache_clear clears the cache of searches (search_cache.c), for a new configuration; mozilla_health_clear clears the state
- * of Mozilla's stores, at the end of the process. */
+/* Clears the cache of finished searches (search_cache.c), as sources or indexes have changed. */
 void search_cache_clear(void);
+/* Frees what is known about the health of Mozilla's stores, at the end of the process. */
 void mozilla_health_clear(void);

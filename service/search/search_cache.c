@@ -1,30 +1,36 @@
-/* The cache of finished searches, by source list, module and use. */
+/* The cache of finished searches. Its key is the list of sources, the module's ids, and what the file was searched for. */
 #include "search/impl.h"
 
 #include <stdlib.h>
 
 #include "core/lru.h"
 
-enum { SEARCH_CACHE_BYTES = 8 << 20, MAX_KEY = 2048, MAX_ENTRIES = 64 };
+enum {
+    SEARCH_CACHE_BYTES = 8 << 20,
+    MAX_KEY = 2048,   /* bytes; searches with longer keys are not cached */
+    MAX_ENTRIES = 64, /* searches that used more cache entries are not cached */
+};
 
 struct used_entry { /* a cache entry that the search used */
     struct cache_handle handle;
-    bool is_renewed;
+    bool
+        is_renewed; /* a miss that the search passed to cache_renew(): the search is outdated when the miss is old enough for that */
 };
 
 struct search_cache_entry {
     struct lru_entry lru;
-    uint32_t references; /* one of the table, and one of each arena whose search this entry answered */
+    uint32_t references; /* one of `searches`, and one of each arena whose search this entry answered */
     struct search_cache_value outcome;
-    struct used_entry *used_entry;
+    struct used_entry *used_entry; /* array of entry_count */
     size_t entry_count;
-    struct cache_handle table; /* zeros if the result has none */
-    struct sl_arena arena;     /* owns everything */
+    struct cache_handle table; /* of the entry made from the chosen file, such as a symcache; zeros if there is none */
+    struct sl_arena arena;     /* owns everything, this struct too */
 };
 
-/* ---- the table ---- */
+/* ---- the entries ---- */
 
-/* Drops a reference. The arena lies inside the memory that it owns, so it is copied before it is freed. */
+/* Drops a reference; frees the entry with the last one. The arena lies inside the memory that it owns, so it is copied before it is
+ * freed. */
 static void search_cache_entry_unref(void *arg)
 {
     struct search_cache_entry *r = arg;
@@ -97,7 +103,7 @@ static struct sl_str make_key(struct search_key *key, uint64_t list, struct sl_s
 
 /* ---- look-ups ---- */
 
-/* True if every cache entry that the search used is in memory and unchanged. */
+/* True if every cache entry that the search used is in memory and unchanged, and no renewed miss is old enough to be looked up again. */
 static bool is_still_valid(const struct search_cache_entry *r)
 {
     for (size_t i = 0; i < r->entry_count; i++)
@@ -119,7 +125,7 @@ const struct search_cache_value *search_cache_get(const struct search_scope *whe
         lru_remove(&searches, found);
         return NULL;
     }
-    /* the caller's arena holds a reference: its texts are those of the entry */
+    /* The result has pointers into the entry, so the caller's arena holds a reference to the entry until the arena is freed. */
     if (!sl_arena_on_free(where->arena, search_cache_entry_unref, r)) {
         if (item)
             cache_release(*item);
@@ -133,8 +139,8 @@ const struct search_cache_value *search_cache_get(const struct search_scope *whe
 
 /* ---- storing ---- */
 
-/* Notes the cache entries that the search used. False if one has no handle or there are too many: then the search cannot be
- * cached, as nothing would tell when its result is outdated. */
+/* Records the cache entries that the search used for these candidates. False if one has no handle (it is not in memory) or there are too
+ * many: then the search cannot be cached, as nothing would tell when its result is outdated. */
 static bool record_entries(struct search_cache_entry *r, const struct candidate_file *files, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -147,7 +153,7 @@ static bool record_entries(struct search_cache_entry *r, const struct candidate_
     return true;
 }
 
-/* Copies a text; one without data stays so. Lack of memory clears `*good`. */
+/* Copies a text into the arena; data NULL stays NULL. Sets `*good` to false when out of memory. */
 static struct sl_str copy_text(struct sl_arena *arena, struct sl_str text, bool *good)
 {
     if (!text.data)
@@ -157,7 +163,7 @@ static struct sl_str copy_text(struct sl_arena *arena, struct sl_str text, bool 
     return (struct sl_str){copy, text.size};
 }
 
-/* Copies the result into the entry's arena, with all texts. False when out of memory. */
+/* Copies the search's result with all its texts into r->outcome, in the entry's arena. False when out of memory. */
 static bool copy_value(struct search_cache_entry *r, const struct search_cache_value *outcome)
 {
     size_t count = outcome->candidates.count;
@@ -183,7 +189,8 @@ static bool copy_value(struct search_cache_entry *r, const struct search_cache_v
     return good;
 }
 
-/* Fills an entry with a copy of the result. False when out of memory, or if the search cannot be cached. */
+/* Fills an entry with its key, a copy of the result and handles of the cache entries that the search used. False when out of memory, or if
+ * one of them is not in memory: then the search cannot be cached. */
 static bool fill_entry(struct search_cache_entry *r, const struct search *search, struct sl_str key,
                        const struct search_cache_value *outcome)
 {
@@ -213,7 +220,7 @@ void search_cache_put(const struct search *search, const struct search_target *u
 {
     struct search_key key;
     if (!search->list || search->helped || outcome->code == SL_BUSY || outcome->code == SL_CANCELLED)
-        return;
+        return; /* helped: a fiber used cache entries of which the search has no handles */
     struct sl_str text = make_key(&key, search->list, search->scope, use, search->id);
     struct search_cache_entry *r = text.data ? search_cache_entry_new() : NULL;
     if (!r)

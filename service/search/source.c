@@ -1,4 +1,4 @@
-/* Other uses of a module's best files: their source texts, or the original file. */
+/* Finds the files that contain a module's source texts, or returns the original bytes of the module's best file. */
 #include "search/impl.h"
 
 #include <stdio.h>
@@ -8,7 +8,8 @@ static bool is_bundle(const struct candidate_file *file)
     return file->request.file->type == FILE_SOURCEBUNDLE;
 }
 
-/* Opens all bundles, or all other objects, that have sources. */
+/* Opens the candidates that contain source texts and adds them to the result: with `bundles` the source bundles, else the other files. As
+ * long as none could be opened, result->code is the error of the last attempt. */
 static void open_sources(struct search *search, bool bundles, struct source_lookup *result)
 {
     for (size_t i = 0; i < search->count && result->code != SL_CANCELLED; i++) {
@@ -22,8 +23,8 @@ static void open_sources(struct search *search, bool bundles, struct source_look
     }
 }
 
-/* In a fiber: opens every object of the module that has sources: bundles first, then the other ones, as callers ask them in
- * this order. If there is none, tries a Portable PDB inside the PE file of a .NET module. */
+/* In a fiber: opens all files of the module that contain source texts: first source bundles, then the other ones, the order in which
+ * callers look for a text. If there is none, looks for a PE file of a .NET module with a Portable PDB inside. */
 static void open_all(void *arg)
 {
     struct search *search = arg;
@@ -53,8 +54,8 @@ static void open_all(void *arg)
     candidates_merge(search->arena, &result->candidates, &inside.candidates);
 }
 
-/* True if the search ends without opening a file, as for most modules: no object has sources, and the module is not a .NET module whose PE
- * file may contain a Portable PDB (dotnet_ask_pe; see open_all). Opening files would need a fiber. */
+/* True if there is no file to open, as for most modules: no candidate has source texts, and open_all() would not look inside PE files, as
+ * the module is not a .NET module or the configuration does not want that (dotnet_ask_pe). Such a search needs no further fiber. */
 static bool opens_nothing(const struct search *search)
 {
     if (search->chosen && search->chosen->code == SL_OK)
@@ -62,7 +63,8 @@ static bool opens_nothing(const struct search *search)
     return search->id->type != OBJECT_PE_DOTNET || !current_config()->dotnet_ask_pe;
 }
 
-/* Last step of a search for sources. What must be opened is opened later, by fibers. */
+/* Last step of a search for source texts: sets the result if there is nothing to open; else marks the search, and search_find_sources()
+ * runs open_all() for it afterwards. */
 static void find_source_finish(struct search *search)
 {
     struct source_lookup *result = search->result;
@@ -78,8 +80,8 @@ static void find_source_finish(struct search *search)
     candidates_merge(search->arena, &result->candidates, &search->candidates);
 }
 
-/* Answers from the cache of finished searches. Only searches without sources are cached (see store_source), so the answer
- * has no objects. */
+/* Answers from the cache of finished searches; false if it has no valid answer. Only searches that found no source texts are cached, so the
+ * answer has no objects. */
 static bool answer_source_from_cache(const struct search_scope *where, const struct source_query *question)
 {
     const struct search_cache_value *outcome = search_cache_get(where, NULL, question->id, NULL);
@@ -88,7 +90,7 @@ static bool answer_source_from_cache(const struct search_scope *where, const str
     return outcome;
 }
 
-/* Caches the result of a search without sources to open. */
+/* Puts the result in the cache of finished searches if the search found no file to open. */
 static void store_source(const struct search *search)
 {
     const struct source_lookup *result = search->result;
@@ -97,10 +99,10 @@ static void store_source(const struct search *search)
         search_cache_put(search, NULL, &outcome);
 }
 
-/* Searches the questions that were not answered from the cache: their code is SL_BUSY. False when cancelled; true without memory, with
- * these codes. */
-static bool search_source_rest(const struct search_scope *where, const struct source_query *questions, size_t count,
-                               size_t rest)
+/* Runs the searches for the `rest` questions that the cache did not answer; these have the code SL_BUSY. When out of memory it returns true
+ * and they keep that code. False when cancelled. */
+static bool search_unanswered_sources(const struct search_scope *where, const struct source_query *questions,
+                                      size_t count, size_t rest)
 {
     struct search *searches = SL_ARENA_ARRAY(where->arena, struct search, rest);
     void **opening = SL_ARENA_ARRAY(where->arena, void *, rest);
@@ -125,7 +127,8 @@ static bool search_source_rest(const struct search_scope *where, const struct so
     return fiber_for_each(open_all, opening, open_count, open_count);
 }
 
-/* What the cache answers is answered at once; the others begin as SL_BUSY, which stays if memory is short. */
+/* Answers as many questions as possible from the cache of finished searches. The others get the code SL_BUSY, which stays if memory is
+ * short, and are searched. */
 bool search_find_sources(const struct search_scope *where, const struct source_query *questions, size_t count)
 {
     size_t rest = 0;
@@ -134,18 +137,18 @@ bool search_find_sources(const struct search_scope *where, const struct source_q
             *questions[i].result = (struct source_lookup){.code = SL_BUSY};
             rest++;
         }
-    return !rest || search_source_rest(where, questions, count, rest);
+    return !rest || search_unanswered_sources(where, questions, count, rest);
 }
 
 void search_find_source(const struct search_scope *where, const struct object_id *id, struct source_lookup *result)
 {
     struct source_query question = {id, result};
-    if (!search_find_sources(where, &question, 1) && !result->count)
+    if (!search_find_sources(where, &question, 1) && !result->count) /* cancelled before a file was opened */
         result->code = SL_CANCELLED;
 }
 
-/* Makes an ETag from 16 characters of the cache path, which is a hash of the key, the size, and the time when the entry was
- * made: a file that is fetched anew gets another ETag. */
+/* Makes a strong ETag from 16 hexadecimal digits of the entry's cache path (a hash of its key), its size, and the time when it was made, so
+ * that a file that is fetched again gets another ETag. */
 static void make_etag(const struct cache_key *key, const struct cache_item *item, char out[64])
 {
     char path[128];
@@ -158,7 +161,7 @@ static void make_etag(const struct cache_key *key, const struct cache_item *item
     snprintf(out + size, 64 - size, "-%zx-%llx\"", item->mapping.bytes.size, (unsigned long long)item->time_created);
 }
 
-/* Chooses the best file and gets its original bytes from the cache. Without a candidate the result is SL_NOT_FOUND. */
+/* Runs the search and gets the original bytes of the chosen file from the cache. Without a chosen file the result is SL_NOT_FOUND. */
 static void get_chosen(struct search *search, struct file_lookup *result)
 {
     *result = (struct file_lookup){.code = SL_NOT_FOUND, .error = {.code = SL_NOT_FOUND}};
@@ -179,7 +182,7 @@ static void get_chosen(struct search *search, struct file_lookup *result)
         make_etag(&chosen->key, result->item, result->etag);
 }
 
-/* Finds one of the given file types, in any object that has it. */
+/* PURPOSE_ANY_OBJECT: the first file that can be parsed is chosen. */
 void search_find_file(const struct search_scope *where, const struct object_id *id, const enum file_type *types,
                       size_t type_count, struct file_lookup *result)
 {

@@ -1,4 +1,4 @@
-/* Debug files sent with a request and used for it alone: the entries made from them are not cached.
+/* Debug files that were sent with a request and are used for it alone. Symcaches and unwind rules made from them are not put in the cache.
  *
  *     file ── converter_supplied ──▶ records of objects ── add_keys ──▶ by_id, by_name
  *     look-up ── supplied_objects_find ──▶ object ── make_entry, once for each use ──▶ symcache or unwind rules */
@@ -15,18 +15,20 @@
 #include "object/archive.h"
 #include "search/converters.h"
 
-/* The entry made from an object for one use, made once: a request may have many modules with the same id. */
+/* What was made from an object for one use: a symcache or unwind rules. It is kept for the request, which may have many modules with the
+ * same id. */
 struct supplied_entry {
     const struct cache_kind *kind;
     bool variables, columns;
-    bool making, made;              /* a fiber makes it now; `item` is final */
+    bool making;                    /* a fiber makes it now */
+    bool made;                      /* `item` is final */
     struct fiber_wait_list waiting; /* fibers that wait for the one that makes it */
-    struct cache_item *item;        /* NULL: making it failed */
+    struct cache_item *item;        /* NULL if made: the object could not be converted */
     enum sl_arch arch;
     struct supplied_entry *next;
 };
 
-/* Called when the arena is freed: releases the entries made from the objects. */
+/* Called when the arena is freed: releases what was made from the objects. */
 static void release_entries(void *arg)
 {
     struct supplied_objects *objects = arg;
@@ -40,15 +42,18 @@ static void release_entries(void *arg)
 
 /* ---- by id ---- */
 
-enum { MAX_KEY = 128, FEATURE_SETS = 8 };
+enum {
+    MAX_KEY = 128,    /* bytes of an id or name with its letter; objects are not found by longer ones */
+    FEATURE_SETS = 8, /* combinations of the features that get_feature_set() distinguishes */
+};
 
-/* The objects with an id: one per combination of features. Of several with the same features the one with the highest age
- * counts, as an object also serves requests for a lower age. */
+/* The objects with the same id: one for each combination of features. Of objects with the same features only the one with the highest age
+ * is kept, as an object also serves modules with a lower age. */
 struct supplied_positions {
     uint32_t items[FEATURE_SETS]; /* index plus 1; 0 = none */
 };
 
-/* Returns the combination of the object's features as a number from 0 to 7, an index of struct supplied_positions. */
+/* Returns the combination of the object's features as a number from 0 to 7: an index into supplied_positions.items. */
 static unsigned get_feature_set(const struct supplied_object *object)
 {
     const struct sl_features *f = &object->features;
@@ -60,13 +65,13 @@ struct object_key {
     size_t size; /* 0: no key */
 };
 
-/* Makes a key: a letter for the kind of id, then the id. 'd': debug id, 'p': debug id of a PDB 2.0, 'r': the first 16 bytes
- * of a code id, 'c': code id, 'n': file name. */
-static struct object_key make_key(char sort, const void *id, size_t size)
+/* Makes a key of the map by_id: a letter for the kind of id, then the id. 'd': UUID of a debug id, 'p': that of a PDB 2.0, 'r': the first
+ * 16 bytes of a code id, 'c': code id, 'n': file name. An empty or too long id gives no key (size 0). */
+static struct object_key make_key(char letter, const void *id, size_t size)
 {
     struct object_key key = {.size = 0};
     if (size && size < sizeof key.text) {
-        key.text[0] = sort;
+        key.text[0] = letter;
         memcpy(key.text + 1, id, size);
         key.size = size + 1;
     }
@@ -78,7 +83,8 @@ static struct object_key make_debug_id_key(const struct sl_debug_id *id)
     return make_key(id->pdb20 ? 'p' : 'd', id->uuid, sizeof id->uuid);
 }
 
-/* Makes the key of a code id's first 16 bytes, for requests whose debug id is the beginning of the code id. */
+/* Makes the key of the first 16 bytes of the code id `raw` (hexadecimal), by which modules are found whose debug id is the beginning of
+ * their code id. No key if the code id is shorter. */
 static struct object_key make_raw_key(struct sl_str raw)
 {
     uint8_t uuid[16];
@@ -86,6 +92,7 @@ static struct object_key make_raw_key(struct sl_str raw)
     return make_key('r', uuid, good ? sizeof uuid : 0);
 }
 
+/* Makes the key of a file's name: the last component of the path. */
 static struct object_key make_path_key(struct sl_str path)
 {
     struct sl_str directory, name;
@@ -93,7 +100,8 @@ static struct object_key make_path_key(struct sl_str path)
     return make_key('n', name.data, name.size);
 }
 
-/* Registers the object under a key. Of two with the same features the one with the higher age stays. */
+/* Registers the object under a key; does nothing for "no key" (size 0). Replaces an object with the same features and a lower age. False
+ * when out of memory. */
 static bool add_key(struct supplied_objects *objects, size_t index, struct object_key key)
 {
     struct sl_str view = {key.text, key.size};
@@ -112,7 +120,8 @@ static bool add_key(struct supplied_objects *objects, size_t index, struct objec
     return true;
 }
 
-/* Puts the object before the others with its name: the list of a name begins with the object that was sent last. */
+/* Adds the object to the front of the linked list of objects with its name, so that the list begins with the one that was sent last. False
+ * when out of memory. */
 static bool add_name(struct supplied_objects *objects, size_t index)
 {
     struct sl_str name = sl_path_module_name(objects->items[index].name);
@@ -139,16 +148,17 @@ static bool add_keys(struct supplied_objects *objects, size_t index)
 
 /* ---- adding ---- */
 
-/* A supplied file while its objects are taken. */
+/* A file of the request while its objects are added. */
 struct supplied_file {
-    struct supplied_objects *objects;
+    struct supplied_objects *objects; /* to which they are added */
     struct sl_str name;
     struct sl_bytes bytes;
-    struct sl_bytes made; /* output of the converter */
-    struct supplied_result result;
+    struct sl_bytes made;          /* output of converter_supplied */
+    struct supplied_result result; /* of converter_supplied */
 };
 
-/* Sets a part of a file; false if it lies outside: the converter's output is distrusted. */
+/* Sets `*part` to the part of the file that `at` describes; false if it is not inside the file: a worker process wrote `at`, and may have
+ * been taken over by a hostile file. */
 static bool find_part(struct sl_bytes file, const struct supplied_text *at, struct sl_bytes *part)
 {
     if (at->offset > file.size || at->size > file.size - at->offset)
@@ -157,7 +167,8 @@ static bool find_part(struct sl_bytes file, const struct supplied_text *at, stru
     return true;
 }
 
-/* Copies a text of the output into the arena, as the loop must not read a mapped file. Data NULL when out of memory. */
+/* Copies a text of the converter's output into the arena, as reading the mapped output might block the loop thread later. False if `at` is
+ * outside of the output; text->data is NULL when out of memory. */
 static bool find_text(const struct supplied_file *file, const struct supplied_text *at, struct sl_str *text)
 {
     struct sl_bytes part;
@@ -167,8 +178,8 @@ static bool find_text(const struct supplied_file *file, const struct supplied_te
     return true;
 }
 
-/* Makes an object of a record. An object without a name gets that of the file. False if the record is damaged. A text without data means
- * that memory was short. */
+/* Makes an object from its record. An object that is not a member of an archive gets the name of the file. False if the record is damaged.
+ * True with a text of the object that has data NULL: out of memory. */
 static bool unpack_record(const struct supplied_file *file, const struct supplied_record *record,
                           struct supplied_object *item)
 {
@@ -189,12 +200,12 @@ static bool unpack_record(const struct supplied_file *file, const struct supplie
         return false;
     item->features.srcsrv_vcs = supplied_vcs_names[record->vcs];
     if (!name.size && name.data)
-        name = file->name.data ? file->name : SL_STR("");
+        name = file->name.data ? file->name : SL_STR(""); /* not data NULL, which means out of memory */
     item->name = name;
     return true;
 }
 
-/* Adds the objects that the converter has recorded. SL_MALFORMED: its output is damaged. */
+/* Adds the objects that converter_supplied has found in the file. SL_MALFORMED: the converter's output is damaged. */
 static enum sl_code take_records(void *arg, struct sl_error *error)
 {
     struct supplied_file *file = arg;
@@ -212,8 +223,8 @@ static enum sl_code take_records(void *arg, struct sl_error *error)
         if (!unpack_record(file, &record, &objects->items[objects->count]))
             return sl_fail(error, SL_MALFORMED, "the list of a file's objects is damaged");
         const struct supplied_object *item = &objects->items[objects->count];
-        bool is_short = !item->name.data || !item->code_id.data || !item->raw_code_id.data;
-        if (is_short || !add_keys(objects, objects->count++))
+        bool no_memory = !item->name.data || !item->code_id.data || !item->raw_code_id.data;
+        if (no_memory || !add_keys(objects, objects->count++))
             return sl_fail(error, SL_BUSY, "out of memory");
     }
     return SL_OK;
@@ -224,7 +235,8 @@ static void unmap_made(void *arg)
     sl_unmap(arg);
 }
 
-/* Maps the output for as long as the arena lives, and adds its objects. Fuzz targets call this without a fiber. */
+/* Maps the converter's output, the file `made`, for as long as the arena lives, and adds the objects in it: on the pool, but directly when
+ * not in a fiber, as in fuzz targets. */
 static enum sl_code take_made(struct supplied_file *file, int made, struct sl_error *error)
 {
     struct supplied_objects *objects = file->objects;
@@ -240,14 +252,15 @@ static enum sl_code take_made(struct supplied_file *file, int made, struct sl_er
     return fiber_self() ? pool_call(POOL_CONVERT, take_records, file, error) : take_records(file, error);
 }
 
-/* Reads a file of the request in a worker, and the objects in it if it is an archive. Their unpacked sizes are taken off the bytes that all
- * files of the request may have together. */
+/* Finds the objects in a file of the request by converter_supplied, in a worker process, and adds them. Subtracts the bytes that were
+ * unpacked from objects->bytes_left, the limit for all files of the request together. */
 static enum sl_code read_supplied(struct supplied_file *file, struct sl_error *error)
 {
     const struct config *config = current_config();
     struct supplied_options options = {.max_unpacked = file->objects->bytes_left,
                                        .max_ratio = config ? config->max_inflate_ratio : 0};
-    options.max_ratio = options.max_ratio ? options.max_ratio : 1000; /* as in make_unpacking */
+    options.max_ratio =
+        options.max_ratio ? options.max_ratio : 1000; /* the configuration's default; fuzz targets have none */
     struct conversion_description about = {.location = file->name};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options)};
     converter_add_bytes(&call, INPUT_FILE, file->bytes);
@@ -279,7 +292,7 @@ enum sl_code supplied_objects_add(struct supplied_objects *objects, struct sl_st
 
 /* ---- conversion ---- */
 
-/* Converts the object to unwind rules or a symcache, which becomes made->item. Returns the error of the conversion. */
+/* Converts the object to unwind rules or a symcache, by the kind of the use. The result becomes made->item. */
 static enum sl_code convert_object(const struct supplied_object *object, const struct search_target *use,
                                    struct supplied_entry *made, struct sl_error *error)
 {
@@ -299,18 +312,20 @@ static enum sl_code convert_object(const struct supplied_object *object, const s
     return code;
 }
 
+/* True if the object has what the use needs: unwind information, or else debug information or symbols. */
 static bool serves_use(const struct supplied_object *object, const struct search_target *use)
 {
     const struct sl_features *f = &object->features;
     return use->purpose == PURPOSE_UNWIND ? f->has_unwind_info : f->has_debug_info || f->has_symbols;
 }
 
-/* True if the file is found by its name: sanitizer reports and lists of addresses often have only the path of a module. */
+/* True if the module has no ids, so that its file is found by name: sanitizer reports and lists of addresses often have only a path. */
 static bool has_only_name(const struct object_id *id)
 {
     return !id->has_debug_id && !id->code_id.size;
 }
 
+/* True if the object has the module's ids, or the module has none: then it was found by name, which suffices. */
 static bool matches_id(const struct supplied_object *object, const struct object_id *id)
 {
     const struct sl_object_info info = {
@@ -319,8 +334,8 @@ static bool matches_id(const struct supplied_object *object, const struct object
     return has_only_name(id) || sl_object_matches(&info, &wanted);
 }
 
-/* Sets `*best` to a better object with this key, if there is one: one with debug information before one without, then the
- * one that was sent first. */
+/* Sets `*best` to an object with this key, if there is one that serves the use, matches the ids and is better than `*best` (NULL: none
+ * yet). An object with debug information is better than one without; of two equal ones the one that was sent first is better. */
 static void choose_better(const struct supplied_objects *objects, struct object_key key,
                           const struct search_target *use, const struct object_id *id, struct supplied_object **best)
 {
@@ -337,8 +352,8 @@ static void choose_better(const struct supplied_objects *objects, struct object_
     }
 }
 
-/* A module with a debug id is found by that id, or by a code id that begins with it; one with a code id alone by that; one without ids
- * by its file name. */
+/* The object of a module with a debug id is found by that id, or by an object's code id that begins with it; of a module with only a code
+ * id by that; of one without ids by its file name. */
 struct supplied_object *supplied_objects_find(const struct supplied_objects *objects, const struct search_target *use,
                                               const struct object_id *id)
 {
@@ -356,7 +371,7 @@ struct supplied_object *supplied_objects_find(const struct supplied_objects *obj
 
 /* ---- by name ---- */
 
-/* Code ids decide if both have one, else debug ids. */
+/* True if both objects are of the same program: by their code ids if both have one, else by their debug ids. */
 static bool has_same_ids(const struct supplied_object *a, const struct supplied_object *b)
 {
     if (a->code_id.size && b->code_id.size)
@@ -367,7 +382,9 @@ static bool has_same_ids(const struct supplied_object *a, const struct supplied_
 bool supplied_objects_find_named(const struct supplied_objects *objects, struct sl_str path, bool newest,
                                  struct object_id *id, size_t *parts)
 {
-    enum { MOST = 64 }; /* objects of one name: more are ambiguous */
+    enum {
+        MOST = 64
+    }; /* objects of one name that are compared; more count as ambiguous (`at` is not 0 after the loop) */
     const struct supplied_object *best = NULL;
     size_t count = 0;
     bool same = true;
@@ -392,8 +409,8 @@ bool supplied_objects_find_named(const struct supplied_objects *objects, struct 
     return true;
 }
 
-/* Adds an object of the request to the candidates in the answer. `use->report` is the offset of the member of struct candidate that reports
- * this use; 0: none does. */
+/* Adds an object of the request to found->candidates, the report in the response. `use->report` is the offset of the member of struct
+ * candidate that reports this use; 0: none does. */
 static void report_candidate(const struct search_scope *where, const struct supplied_object *object,
                              const struct search_target *use, struct search_result *found)
 {
@@ -404,7 +421,7 @@ static void report_candidate(const struct search_scope *where, const struct supp
     candidates_merge(where->arena, &found->candidates, &list);
 }
 
-/* Returns the record for this use, created if necessary; NULL when out of memory. */
+/* Returns the object's struct supplied_entry for this use, created if necessary; NULL when out of memory. */
 static struct supplied_entry *find_entry(struct sl_arena *arena, struct supplied_object *object,
                                          const struct search_target *use)
 {
@@ -418,7 +435,8 @@ static struct supplied_entry *find_entry(struct sl_arena *arena, struct supplied
     return object->made = made;
 }
 
-/* Makes the entry. A failure for lack of memory, or by cancellation, is not kept: the next look-up tries again. */
+/* Converts the object for this use, which sets made->item. After SL_BUSY or SL_CANCELLED `made->made` stays false, so that the next look-up
+ * tries again; after another error it is true, and the item NULL. */
 static enum sl_code make_entry(const struct supplied_object *object, const struct search_target *use,
                                struct supplied_entry *made)
 {
@@ -426,7 +444,7 @@ static enum sl_code make_entry(const struct supplied_object *object, const struc
     made->making = true;
     enum sl_code code = convert_object(object, use, made, &error);
     made->making = false;
-    made->made = code != SL_BUSY && code != SL_CANCELLED; /* those codes say nothing about the file */
+    made->made = code != SL_BUSY && code != SL_CANCELLED;
     if (code != SL_OK && made->made)
         log_info("own_objects", "ignoring a debug file that came with the request", LOG_SLSTR("file", object->name),
                  LOG_STR("error", error.message));
@@ -434,8 +452,8 @@ static enum sl_code make_entry(const struct supplied_object *object, const struc
     return code;
 }
 
-/* Answers that it is not known what the file of the request says, so that no file of a source answers in its place. Returns true: the
- * question is answered. */
+/* Answers with SL_BUSY or SL_CANCELLED, marked as undecided. Returns true, "answered": otherwise the sources would be searched, and a file
+ * of a source would be used in place of the request's own file. */
 static bool leave_undecided(const struct search_query *question, enum sl_code code)
 {
     *question->found = (struct search_result){.code = code, .undecided = true};
@@ -443,13 +461,14 @@ static bool leave_undecided(const struct search_query *question, enum sl_code co
     return true;
 }
 
-/* One fiber makes the table of an object; others wait for it. An object that cannot be converted (no made->item) gives no answer: then the
- * sources are searched. */
+/* The first look-up of an object converts it for the use; others wait for that, and use the result too. If the object cannot be converted
+ * (made->item is NULL) the function returns false, and the caller searches the sources. */
 bool supplied_objects_answer(const struct search_scope *where, const struct search_query *question)
 {
     const struct search_target *use = question->use;
-    bool known = use->kind == &kind_symcaches || use->kind == &kind_cficaches;
-    struct supplied_object *object = where->own && known ? supplied_objects_find(where->own, use, question->id) : NULL;
+    bool is_convertible = use->kind == &kind_symcaches || use->kind == &kind_cficaches;
+    struct supplied_object *object =
+        where->own && is_convertible ? supplied_objects_find(where->own, use, question->id) : NULL;
     if (!object)
         return false;
     struct supplied_entry *made = find_entry(where->own->arena, object, use);

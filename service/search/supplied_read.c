@@ -1,4 +1,5 @@
-/* Reads a debug file that came with a request: finds the objects in it, and unpacks it if it is compressed or an archive. */
+/* converter_supplied: reads a debug file that came with a request. Unpacks it if it is compressed or an archive, and finds the object files
+ * in it. */
 #include "search/converters.h"
 
 #include <string.h>
@@ -19,6 +20,7 @@ struct supplied_reading {
     struct sl_error *error;
 };
 
+/* Sets r->error to that of the memory budget: a limit was reached, or memory is used up. Returns false. */
 static bool fail_memory(struct supplied_reading *r)
 {
     sl_budget_fail(&r->conversion->budget, r->error);
@@ -36,12 +38,14 @@ static bool put(struct supplied_reading *r, const void *data, size_t size)
     return true;
 }
 
+/* Appends a text to the output and sets `*at` to its place there. */
 static bool put_text(struct supplied_reading *r, struct sl_str text, struct supplied_text *at)
 {
     *at = (struct supplied_text){r->written, text.size};
     return put(r, text.data, text.size);
 }
 
+/* Returns the index of a version control system's name in supplied_vcs_names; 0, the empty name, if it is not there. */
 static uint32_t find_vcs(struct sl_str name)
 {
     for (uint32_t i = 0; i < SUPPLIED_VCS_NAMES; i++)
@@ -50,7 +54,8 @@ static uint32_t find_vcs(struct sl_str name)
     return 0;
 }
 
-/* Records one object: bytes `offset` to `offset + size` of the input, or of `out` if it was unpacked. */
+/* Adds the record of one object, and its ids to the output. The object's bytes are `size` bytes at `offset` of r->out if it was unpacked,
+ * else of the input file. */
 static bool add_object(struct supplied_reading *r, const struct supplied_text *name, bool is_unpacked, uint64_t offset,
                        uint64_t size, struct sl_object *object)
 {
@@ -77,8 +82,8 @@ static bool add_object(struct supplied_reading *r, const struct supplied_text *n
     return !r->records.failed || fail_memory(r);
 }
 
-/* Adds the objects of a file; none if it is not an object file. A universal Mach-O file has several slices, each an object. `begin`:
- * offset of the file in the input or in `out`. */
+/* Adds the objects of a file: one, several if it is a universal Mach-O file, none if it is not an object file. `begin` is the offset of the
+ * file in r->out if it was unpacked, else in the input. False only on lack of memory or a write error. */
 static bool add_file(struct supplied_reading *r, struct supplied_text name, struct sl_bytes file, bool is_unpacked,
                      uint64_t begin)
 {
@@ -100,8 +105,8 @@ static bool add_file(struct supplied_reading *r, struct supplied_text name, stru
 
 /* ---- archives ---- */
 
-/* Unpacks a member of a ZIP archive and adds it if it is an object. A member that cannot be unpacked, or is larger than what is left, is
- * skipped. */
+/* Unpacks a member of a ZIP archive and adds it if it is an object. A member that cannot be unpacked, or has more bytes than may still be
+ * unpacked (r->left), is skipped. False only on lack of memory or a write error. */
 static bool add_member(struct supplied_reading *r, const struct sl_zip *zip, const struct sl_zip_entry *entry)
 {
     struct sl_buf out = {.budget = &r->conversion->budget};
@@ -111,18 +116,18 @@ static bool add_member(struct supplied_reading *r, const struct sl_zip *zip, con
         sl_buf_free(&out);
         return true;
     }
-    /* the unpacked bytes are input too: work may grow with them */
+    /* the limit of work grows with the size of the input, and the unpacked bytes are input too */
     sl_budget_grow(&r->conversion->budget, out.size);
     r->left -= out.size;
-    uint64_t begin = r->written = (r->written + 15) & ~UINT64_C(15); /* objects are aligned, as in memory */
+    uint64_t begin = r->written = (r->written + 15) & ~UINT64_C(15); /* at a multiple of 16, like memory of malloc() */
     bool good = put(r, out.data, out.size) && put_text(r, entry->name, &name) &&
                 add_file(r, name, sl_buf_bytes(&out), true, begin);
     sl_buf_free(&out);
     return good;
 }
 
-/* Adds the files of a ZIP archive, such as a .dSYM, unpacking at most `left` bytes. Members of a valid archive share no bytes:
- * together they are no larger than the archive. */
+/* Adds the objects among the members of a ZIP archive, such as a packed .dSYM. Stops when the packed sizes add up to more than the archive:
+ * then members overlap, as in a ZIP bomb; in a valid archive they share no bytes. False only on lack of memory or a write error. */
 static bool add_members(struct supplied_reading *r, const struct sl_zip *zip)
 {
     uint64_t packed = 0;
@@ -130,8 +135,8 @@ static bool add_members(struct supplied_reading *r, const struct sl_zip *zip)
         const struct sl_zip_entry *entry = &zip->entries[i];
         if (entry->is_link || !entry->size || entry->size > r->left)
             continue;
-        packed +=
-            entry->packed < zip->bytes.size ? entry->packed : zip->bytes.size; /* capped: it comes from the file */
+        packed += entry->packed < zip->bytes.size ? entry->packed
+                                                  : zip->bytes.size; /* capped, so that the sum cannot overflow */
         if (packed > zip->bytes.size)
             break;
         if (!add_member(r, zip, entry))
@@ -140,7 +145,7 @@ static bool add_members(struct supplied_reading *r, const struct sl_zip *zip)
     return true;
 }
 
-/* Adds the members of a ZIP archive. A damaged archive adds nothing and is no error; false if out of memory. */
+/* Adds the members of a ZIP archive. A damaged archive adds nothing and is no error. False only on lack of memory or a write error. */
 static bool add_zip(struct supplied_reading *r, struct sl_bytes file)
 {
     struct sl_arena arena = {.budget = &r->conversion->budget};
@@ -152,12 +157,14 @@ static bool add_zip(struct supplied_reading *r, struct sl_bytes file)
     return good;
 }
 
+/* Callback of unpack_bytes(): charges the budget; false ends the unpacking, when the budget is used up. */
 static bool has_time(void *budget)
 {
     return sl_budget_spend(budget, 1);
 }
 
-/* Adds a file that is compressed as a whole, as on symbol servers; ignores one that cannot be unpacked. */
+/* Unpacks a file that is compressed as a whole, as on symbol servers, into r->out and adds its objects. A file that cannot be unpacked is
+ * ignored, unless memory is short or the output cannot be written: then false with r->error. */
 static bool add_packed(struct supplied_reading *r, struct sl_bytes file, enum unpack_format format)
 {
     struct unpack_call call = {.in = file,
@@ -172,9 +179,9 @@ static bool add_packed(struct supplied_reading *r, struct sl_bytes file, enum un
     if (code == SL_OK)
         code = sl_map_fd(r->out, &mapping, &error);
     if (code != SL_OK) {
-        bool is_scarce = code == SL_BUSY || code == SL_INTERNAL;
-        *r->error = is_scarce ? error : *r->error;
-        return !is_scarce;
+        bool is_fatal = code == SL_BUSY || code == SL_INTERNAL;
+        *r->error = is_fatal ? error : *r->error;
+        return !is_fatal;
     }
     r->written = mapping.bytes.size;
     r->left -= r->written < r->left ? r->written : r->left;
@@ -186,17 +193,19 @@ static bool add_packed(struct supplied_reading *r, struct sl_bytes file, enum un
 
 /* ---- the converter ---- */
 
-/* Reads a supplied file: a ZIP archive, a compressed file or an object. */
+/* Adds the objects in a file of the request, by its format: a ZIP archive, a compressed file or an object. False with r->error on lack of
+ * memory or a write error. */
 static bool read_file(struct supplied_reading *r, struct sl_bytes file)
 {
     enum unpack_format format = unpack_detect(file);
-    if (file.size > 4 && format == UNPACK_ZIP)
+    if (file.size > 4 && format == UNPACK_ZIP) /* > 4: it has more than the magic bytes */
         return add_zip(r, file);
     return format != UNPACK_NONE ? add_packed(r, file, format)
                                  : add_file(r, (struct supplied_text){0, 0}, file, false, 0);
 }
 
-/* Runs in a worker: writes the objects in a supplied file to the output, their records behind them. A plain object is not copied. */
+/* The converter's function, run in a worker process: writes the unpacked contents of the file and the records of its objects to the output.
+ * A file that is an object itself is not copied: its record refers to the input. */
 static enum sl_code read_supplied(struct conversion *conversion, const struct converter_call *call, void *result,
                                   struct sl_error *error)
 {
@@ -224,7 +233,8 @@ static enum sl_code read_supplied(struct conversion *conversion, const struct co
 const struct sl_str supplied_vcs_names[SUPPLIED_VCS_NAMES] = {SL_STR(""), SL_STR("git"), SL_STR("perforce"),
                                                               SL_STR("other")};
 
-/* Any numbers are valid; the caller checks that the records lie in the output. */
+/* The converter's check of its result, which a worker process wrote: any numbers are accepted here, as take_records() checks each offset
+ * and size when it uses it. */
 static bool check_result(const void *result)
 {
     (void)result;

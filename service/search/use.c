@@ -1,5 +1,5 @@
-/* Uses of the chosen file of a module: the entry of a kind made from it; and the module's symcache, with the files that change
- * its names and lines. */
+/* Gets the cache entry made from the chosen file of a module, such as unwind rules. For a symcache it also finds the files that change its
+ * names and lines: BCSymbolMap and il2cpp mapping. */
 #include "search/impl.h"
 
 uint64_t symbol_table_base(const struct fixed_load_address *fixed_load, uint64_t image_address)
@@ -14,14 +14,14 @@ uint64_t symbol_table_base(const struct fixed_load_address *fixed_load, uint64_t
 }
 
 /* ---- reporting ---- */
-/* Returns the field of a candidate that reports this use. */
+/* Returns the field of a candidate that reports this use: candidate.debug or .unwind. Only if use->report is not 0. */
 static struct candidate_use *get_report_field(const struct search_target *use, struct candidate *candidate)
 {
     return (struct candidate_use *)((char *)candidate + use->report);
 }
 
-/* Reports that the chosen file was unusable. Reports nothing for one that could not be fetched: nobody knows whether it
- * would have been usable. */
+/* Reports in the chosen file's candidate that it was unusable. Reports nothing if it could not be fetched: it is not known whether it would
+ * have been usable. */
 static void report_unusable(struct search *search)
 {
     enum sl_code code = search->chosen->code;
@@ -47,7 +47,7 @@ void search_report(struct search *search, struct candidate *candidate, struct se
         *get_report_field(use, candidate) = report;
 }
 
-/* Last step: adds the candidates of this search to the report, also if no entry was made. */
+/* Last step, also if no entry was made: adds the candidates of this search to those of the result. */
 static void find_use_finish(struct search *search)
 {
     struct search_result *found = search->result;
@@ -56,7 +56,8 @@ static void find_use_finish(struct search *search)
 
 /* ---- looking up the entry ---- */
 
-/* Step after the look-up: hands the entry to the result. The result owns the reference from here on. */
+/* Step after the look-up of the entry made from the chosen file: moves the entry, or its error, to the result. The result owns the
+ * reference from here on. */
 static void take_table(struct search *search)
 {
     struct search_result *found = search->result;
@@ -68,6 +69,7 @@ static void take_table(struct search *search)
     search->next = find_use_finish;
 }
 
+/* Called when the look-up of the entry made from the chosen file has ended. */
 static void table_answered(struct cache_lookup *look)
 {
     search_lookup_done((struct search *)((char *)look - offsetof(struct search, table)));
@@ -79,7 +81,7 @@ void search_lookup(struct search *search, const struct cache_key *key, const voi
     search->table = (struct cache_lookup){
         .kind = search->use->kind, .key = key, .context = context, .error = &found->error, .done = table_answered};
     search->next = take_table;
-    search->waiting += !cache_lookup_async(&search->table);
+    search->waiting += !cache_lookup_async(&search->table); /* true: answered at once */
 }
 
 void search_lookup_failed(struct search *search, enum sl_code code)
@@ -91,7 +93,8 @@ void search_lookup_failed(struct search *search, enum sl_code code)
 
 /* ---- one module ---- */
 
-/* Step if no file is usable: the result gets the error of the best file that failed, if there is one. */
+/* Called if no file is usable: the result gets the error of the chosen file, if there is one, else stays SL_NOT_FOUND. Then the target's
+ * hook `otherwise` may try something else. */
 static void use_nothing(struct search *search)
 {
     const struct search_hooks *steps = search->use->steps;
@@ -106,7 +109,7 @@ static void use_nothing(struct search *search)
         steps->otherwise(search);
 }
 
-/* Step after the choice: looks up the entry that is made from the chosen file. */
+/* Step after a file was chosen: looks up the entry that is made from it. If no file is usable, sets the result to the error. */
 static void use_chosen(struct search *search)
 {
     const struct search_hooks *steps = search->use->steps;
@@ -133,8 +136,8 @@ static void use_chosen(struct search *search)
     }
 }
 
-/* In a fiber: looks for a file of the use's type, such as a mapping, which has no features to compare: the first one that is
- * available counts. */
+/* In a fiber: finds a file that is not an object, such as a mapping. It has no features to compare, so the first one that is available
+ * counts. */
 static void find_first(struct search *search)
 {
     const struct search_target *use = search->use;
@@ -148,6 +151,7 @@ static void find_first(struct search *search)
         sl_fail(&found->error, found->code, "%s", sl_code_name(found->code));
 }
 
+/* First and only step of a search for a file that is not an object (PURPOSE_ANY_FILE). */
 static void begin_first(struct search *search)
 {
     search_run_in_fiber(search, find_first);
@@ -159,7 +163,7 @@ static void begin_first(struct search *search)
 static bool answer_from_cache(const struct search_scope *where, const struct search_query *question)
 {
     struct search_result *found = question->found;
-    struct candidate_use report;
+    struct candidate_use report; /* not used: the cached candidates have it already */
     struct cache_item *item = NULL;
     const struct search_cache_value *outcome = search_cache_get(where, question->use, question->id, &item);
     if (!outcome)
@@ -186,7 +190,7 @@ static bool answer_from_cache(const struct search_scope *where, const struct sea
     return true;
 }
 
-/* The targets for original files, which are not made from another entry. */
+/* Targets for the original bytes of debug and code files. */
 const struct search_target search_debug_file_target = {.purpose = PURPOSE_DEBUG_FILE, .kind = &kind_objects};
 const struct search_target search_code_file_target = {.purpose = PURPOSE_CODE_FILE, .kind = &kind_objects};
 const struct search_target search_narrow_debug_file_target = {
@@ -194,13 +198,15 @@ const struct search_target search_narrow_debug_file_target = {
 const struct search_target search_narrow_code_file_target = {
     .purpose = PURPOSE_CODE_FILE, .kind = &kind_objects, .is_narrow = true};
 
+/* True for the targets for original files, which are served as they are. */
 static bool is_file_target(const struct search_target *use)
 {
     return use->purpose == PURPOSE_DEBUG_FILE || use->purpose == PURPOSE_CODE_FILE;
 }
 
-/* An undecided search for a file to serve is not cached: callers repeat it until it is decided. */
-static void copy_found(const struct search *search)
+/* Puts a result in the cache of finished searches. Not an undecided one for a file to be served: the caller repeats that search, and must
+ * not get the same result from the cache. */
+static void store_result(const struct search *search)
 {
     const struct search_result *found = search->result;
     const struct search_cache_value outcome = {.code = found->code,
@@ -216,8 +222,8 @@ static void copy_found(const struct search *search)
         search_cache_put(search, search->use, &outcome);
 }
 
-/* Prepares a search. Its result says "not found" until a step changes that. Objects begin with the usual steps (`next`
- * NULL). */
+/* Prepares the search for a question. Its result is SL_NOT_FOUND until a step changes that. `next` NULL: the search begins with listing the
+ * sources' files. */
 static struct search search_for(const struct search_scope *where, const struct search_query *question)
 {
     struct search search = search_make(where, question->id, question->use->purpose);
@@ -229,16 +235,17 @@ static struct search search_for(const struct search_scope *where, const struct s
     return search;
 }
 
-/* True for a question that has not been answered yet. If memory was short for a file of the request, that is the answer (undecided). */
+/* True for a question that has not been answered yet: it has the code SL_BUSY. SL_BUSY with `undecided` is an answer: memory was short when
+ * the request's own file was converted. */
 static bool is_unanswered(const struct search_query *question)
 {
     return question->found->code == SL_BUSY && !question->found->undecided;
 }
 
-/* Searches the questions that were not answered from the cache: their code is SL_BUSY. False when cancelled; true without memory, with
- * these codes. */
-static bool search_rest(const struct search_scope *where, const struct search_query *questions, size_t count,
-                        size_t rest)
+/* Runs the searches for the `rest` questions that are unanswered; these have the code SL_BUSY. When out of memory it returns true and they
+ * keep that code. False when cancelled. */
+static bool search_unanswered(const struct search_scope *where, const struct search_query *questions, size_t count,
+                              size_t rest)
 {
     struct search *searches = SL_ARENA_ARRAY(where->arena, struct search, rest);
     if (!searches)
@@ -249,12 +256,12 @@ static bool search_rest(const struct search_scope *where, const struct search_qu
     if (!search_run_all(searches, rest))
         return false;
     for (size_t i = 0; i < rest; i++)
-        copy_found(&searches[i]);
+        store_result(&searches[i]);
     return true;
 }
 
-/* Files of the request come first, then the cache. The others begin as SL_BUSY, which stays if memory is short. If cancelled, those without
- * an item are SL_CANCELLED. */
+/* Answers each question by the request's own files, else from the cache of finished searches. The other questions get the code SL_BUSY,
+ * which stays if memory is short, and are searched. If cancelled, all questions without an item get SL_CANCELLED. */
 bool search_find_all(const struct search_scope *where, const struct search_query *questions, size_t count)
 {
     size_t rest = 0;
@@ -263,7 +270,7 @@ bool search_find_all(const struct search_scope *where, const struct search_query
             *questions[i].found = (struct search_result){.code = SL_BUSY, .error = {SL_BUSY, 0, "out of memory"}};
             rest++;
         }
-    if (!rest || search_rest(where, questions, count, rest))
+    if (!rest || search_unanswered(where, questions, count, rest))
         return true;
     for (size_t i = 0; i < count; i++)
         if (!questions[i].found->item)
@@ -287,8 +294,8 @@ void search_find(const struct search_scope *where, const struct search_target *u
 
 /* ---- the symcache of a module ---- */
 
-/* Looks up the module's symcache. If one of its inputs belongs to another scope than the object, the symcache is cached for
- * the scope of the request: clients of the object's scope must not see names from a private file. */
+/* Looks up the module's symcache, made from the chosen object, BCSymbolMap and il2cpp mapping. If one of the latter has another scope than
+ * the object, the symcache is cached for the scope of the request: clients of the object's scope must not see names from a private file. */
 static void lookup_symcache(struct search *search)
 {
     const struct object_request *map = search->map, *lines = search->lines;
@@ -309,9 +316,9 @@ static void lookup_symcache(struct search *search)
 
 /* ---- files that change names and lines: inputs of the symcache, so they are searched first ---- */
 
-/* In a fiber: finds the module's BCSymbolMap and il2cpp mapping. This is done only if one of them may exist, or if listing
- * them needs network requests. */
-static void find_rewriting(struct search *search)
+/* In a fiber: finds the module's BCSymbolMap and il2cpp mapping (search->map, ->lines). It is only called if one of them may exist, or if
+ * listing them needs network requests. */
+static void find_name_files(struct search *search)
 {
     struct auxiliary_search auxiliary = {search->sources, search->source_count, search->scope, search->id,
                                          search->arena};
@@ -322,8 +329,8 @@ static void find_rewriting(struct search *search)
         search_fail(search, code);
 }
 
-/* Step after find_rewriting: looks up the symcache with the inputs that were found. */
-static void lookup_rewritten(struct search *search)
+/* Step after the BCSymbolMap and il2cpp mapping were searched: looks up the symcache made from the object and those that were found. */
+static void lookup_with_name_files(struct search *search)
 {
     if (search->failure.code == SL_OK)
         lookup_symcache(search);
@@ -331,8 +338,8 @@ static void lookup_rewritten(struct search *search)
         search_lookup_failed(search, search->failure.code);
 }
 
-/* Called with the answer for one auxiliary file: only its existence matters here, so its entry is released. A miss is looked
- * up again if it is old, as the file may exist by now. */
+/* Called when the look-up of one UUID map or il2cpp mapping has ended. Only whether the file exists matters here, so its entry is released.
+ * An error is passed to cache_renew(), which looks an old miss up again, as the file may exist by now. */
 static void auxiliary_answered(struct cache_lookup *look)
 {
     struct candidate_file *other = (struct candidate_file *)((char *)look - offsetof(struct candidate_file, look));
@@ -344,8 +351,8 @@ static void auxiliary_answered(struct cache_lookup *look)
     search_lookup_done(other->search);
 }
 
-/* Step when all auxiliary files are answered: if none exists, the common case, the symcache is looked up without starting a
- * fiber. SL_BUSY counts as existing, as it says nothing about the file. */
+/* Step when the look-ups of all UUID maps and il2cpp mappings have ended. If no such file exists, the common case, the symcache is looked
+ * up without starting a fiber. SL_BUSY counts as existing, as it says nothing about the file. */
 static void take_auxiliaries(struct search *search)
 {
     bool any = false;
@@ -355,11 +362,11 @@ static void take_auxiliaries(struct search *search)
         lookup_symcache(search);
         return;
     }
-    search->next = lookup_rewritten;
-    search_run_in_fiber(search, find_rewriting);
+    search->next = lookup_with_name_files;
+    search_run_in_fiber(search, find_name_files);
 }
 
-/* Adds a file that may change names, to be looked up. False when out of memory. */
+/* Adds a listed UUID map or il2cpp mapping to search->others, prepared to be looked up. False when out of memory. */
 static bool add_auxiliary(struct search *search, const struct remote_file *file, const struct cache_kind *kind,
                           const struct object_id *id)
 {
@@ -374,8 +381,8 @@ static bool add_auxiliary(struct search *search, const struct remote_file *file,
     return true;
 }
 
-/* Lists the files that may change the module's names: a UUID map (by debug id) and an il2cpp mapping, of every source. False
- * when out of memory. */
+/* Lists the files that may change the module's names and lines, of every source, in search->others: UUID maps by the debug id alone, il2cpp
+ * mappings by all ids. False when out of memory or cancelled. */
 static bool list_auxiliaries(struct search *search)
 {
     static const enum file_type types[] = {FILE_UUIDMAP, FILE_IL2CPP};
@@ -406,8 +413,8 @@ static bool list_auxiliaries(struct search *search)
     return true;
 }
 
-/* Step of a symcache: finds the auxiliary files first, as they are inputs of the symcache. They are named by the debug id,
- * so a module without one has none. */
+/* The symcache targets' hook `ask`: looks for UUID maps and il2cpp mappings first, as the symcache is made from them too. Sources have them
+ * under the debug id, so there are none for a module without one. */
 static void use_object(struct search *search)
 {
     if (!search->id->has_debug_id) {
@@ -415,8 +422,8 @@ static void use_object(struct search *search)
         return;
     }
     if (!list_needs_no_io(search->sources, search->source_count)) {
-        search->next = lookup_rewritten;
-        search_run_in_fiber(search, find_rewriting);
+        search->next = lookup_with_name_files;
+        search_run_in_fiber(search, find_name_files);
         return;
     }
     if (!list_auxiliaries(search)) {
@@ -425,7 +432,7 @@ static void use_object(struct search *search)
         return;
     }
     search->next = take_auxiliaries;
-    search->waiting++; /* keeps the search waiting until all look-ups are posted */
+    search->waiting++; /* else an answer in the loop below could let the next step run before all look-ups have begun */
     for (size_t i = 0; i < search->other_count; i++) {
         search->waiting++;
         if (cache_lookup_async(&search->others[i].look))
@@ -437,8 +444,8 @@ static void use_object(struct search *search)
 /* ---- Portable PDBs inside of PE files ---- */
 static const struct wanted_types pe_types = {(const enum file_type[]){FILE_PE}, 1};
 
-/* Prepares and runs a search for a PE file that contains a Portable PDB. On return `search` is valid in any case; its
- * `failure` tells whether the search itself failed. */
+/* On return `search` is valid in any case, also if the function returns NULL without searching; its `failure` tells whether the search
+ * failed. */
 struct candidate_file *search_embedded_ppdb(const struct search *first, struct search *search)
 {
     struct search_scope where = {first->sources, first->source_count, first->scope, first->arena};
@@ -450,8 +457,8 @@ struct candidate_file *search_embedded_ppdb(const struct search *first, struct s
     return found && candidate_file_grade(found, search->purpose) == GRADE_BEST ? found : NULL;
 }
 
-/* In a fiber: looks for a Portable PDB inside a PE file. This is a second search, whose candidates are added to the report
- * of the first. */
+/* In a fiber: looks for a PE file with a Portable PDB inside and gets the entry made from that. This is a second search: the candidates of
+ * the first one go to the result here, and those of the second one are left to find_use_finish(), which runs next. */
 static void look_inside(struct search *search)
 {
     struct search_result *found = search->result;
@@ -473,6 +480,7 @@ static void look_inside(struct search *search)
     search->candidates = inside.candidates;
 }
 
+/* The Portable PDB target's hook `otherwise`, if no such file was found: looks inside PE files, if the configuration wants that. */
 static void lookup_inside(struct search *search)
 {
     if (current_config()->dotnet_ask_pe)
@@ -481,7 +489,7 @@ static void lookup_inside(struct search *search)
 
 /* ---- uses ---- */
 
-/* Adds the symcache to the result, and to the report what is missing in it. */
+/* The symcache targets' hook `had`: sets found->symcache, and in the report what is missing in the symcache. */
 static void had_symcache(struct search_result *found, struct candidate_use *report)
 {
     found->symcache = found->item->loaded;
@@ -493,6 +501,7 @@ static void had_symcache(struct search_result *found, struct candidate_use *repo
                                  "package beside it) was not found");
 }
 
+/* The Portable PDB target's hook `had`: sets found->ppdb. */
 static void had_ppdb(struct search_result *found, struct candidate_use *report)
 {
     (void)report;
