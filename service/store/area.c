@@ -4,7 +4,7 @@
 
 #include "core/pool.h"
 
-enum { SMALL_OBJECT = 64 << 10 /* limit of store_area_read, which reads JSON texts */ };
+enum { SMALL_OBJECT = 64 << 10 /* most bytes that store_area_read() reads; it is used for JSON texts */ };
 
 bool store_area_source(const struct store_area *area, struct sl_arena *arena, struct sl_str prefix,
                        struct source *source)
@@ -76,11 +76,11 @@ enum sl_code store_area_open(const struct store_area *area, struct sl_str name, 
 }
 
 struct text_copying {
-    struct sl_bytes bytes;
-    struct sl_buf *text;
+    struct sl_bytes bytes; /* mapped */
+    struct sl_buf *text;   /* to which they are appended */
 };
 
-/* Copies a mapped text. Pool work, as a page that is not in memory is read from disk. */
+/* Copies a mapped text. Pool work: a page that is not in memory is read from disk, for which the loop thread must not wait. */
 static enum sl_code copy_text(void *arg, struct sl_error *error)
 {
     const struct text_copying *copy = arg;
@@ -98,7 +98,8 @@ enum sl_code store_area_read(const struct store_area *area, struct sl_str name, 
         return code;
     struct text_copying copy = {mapping.bytes, text};
     if (mapping.bytes.size > SMALL_OBJECT)
-        code = sl_fail(error, SL_MALFORMED, "the object in the upload store is too large to be read into memory");
+        code =
+            sl_fail(error, SL_MALFORMED, "the object in the upload store is too large: it should be a small JSON text");
     else
         code = pool_call(POOL_IO, copy_text, &copy, error);
     pool_unmap(&mapping);
@@ -131,7 +132,7 @@ void store_area_sweep(const struct store_area *area, const char *name, uint64_t 
         area->type->sweep(area, name, life_s, depth);
 }
 
-/* An upload is written within minutes: older temporary files were left behind. */
+/* An upload is written within minutes, so a temporary file older than WORK_LIFE_S was left behind by a process that ended. */
 void store_area_sweep_tmp(const struct store_area *area)
 {
     enum { WORK_LIFE_S = 15 * 60 };

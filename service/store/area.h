@@ -1,7 +1,8 @@
-/* Named files in a directory or in a bucket of S3 or GCS: the one mechanism behind all stores of uploads.
+/* A storage area: named files in a directory or in a bucket of S3 or GCS. All stores of uploads use it.
  *
- * A name is a relative path, "v1/a.pdb/0123/a.sym". A file becomes visible by one rename (or one PUT), complete and synced. Loop
- * thread, unless a function says pool. Errors: SL_NOT_FOUND: there is no such file; SL_UNSUPPORTED: the disk is full. */
+ * A name is a relative path, "v1/a.pdb/0123/a.sym". A new file becomes visible by one rename (in a bucket: one PUT), when it is complete
+ * and synced. Call these functions on the loop thread, unless a comment says pool. Errors: SL_NOT_FOUND: there is no such file;
+ * SL_UNSUPPORTED: the disk is full. */
 #pragma once
 
 #include "base/arena.h"
@@ -15,36 +16,37 @@
 struct store_area_type;
 struct store_area {                     /* all zero: not open */
     const struct store_area_type *type; /* NULL: not open */
-    const char *root;                   /* of a directory */
+    const char *root;                   /* path of the directory; NULL: it is a bucket */
     struct object_store bucket;
 };
 
-/* Open an area. The directory is made if it is missing; `root` must outlive the area. The bucket's texts are in the arena.
- * `key` is the configuration key to name in errors. Both block. */
+/* Opens an area in a directory, which is made if it is missing; `root` must outlive the area. `key` is the configuration key that errors
+ * name. Blocks. */
 enum sl_code store_area_open_directory(struct store_area *area, const char *root, const char *key,
                                        struct sl_error *error);
-/* Uses a directory that is made with the first file, as it may be mounted later. */
+/* Opens an area in a directory without touching the directory, which may be mounted later. It is made with the first file. */
 void store_area_use_directory(struct store_area *area, const char *root);
+/* Opens an area in a bucket, with texts of the configuration in the arena. Blocks. */
 enum sl_code store_area_open_bucket(struct store_area *area, const struct bucket_config *config, struct sl_arena *arena,
                                     struct sl_error *error);
 
-/* Sets type and location of a source for the files whose names begin with "<prefix>/"; texts lie in the arena. False: out of
- * memory. */
+/* Sets type and location of `source`, so that searches find the files of the area whose names begin with "<prefix>/"; texts lie in the
+ * arena. False: out of memory. */
 bool store_area_source(const struct store_area *area, struct sl_arena *arena, struct sl_str prefix,
                        struct source *source);
 
-struct store_meta {
-    uint64_t size;     /* stored size */
-    bool is_packed;    /* gzip-compressed */
-    bool has_original; /* the members below are valid; for plain objects original_size is `size` */
-    uint64_t original_size;
+struct store_meta {               /* properties of a file */
+    uint64_t size;                /* stored size */
+    bool is_packed;               /* gzip-compressed */
+    bool has_original;            /* original_size and md5 are valid */
+    uint64_t original_size;       /* before compression; of a file that is not compressed: `size` */
     uint8_t md5[16];              /* of the uncompressed contents */
     int64_t modified_ns;          /* since the epoch; 0 = unknown */
-    char version[OBJECT_VERSION]; /* in a bucket: for store_area_replace; empty = unknown */
+    char version[OBJECT_VERSION]; /* in a bucket: of the object, for store_area_replace(); empty = unknown */
 };
 
-/* A temporary file for writing an object. Where the file system permits it has no name, so that a killed process leaves nothing
- * behind. Pool. */
+/* A temporary file for writing a new file of the area. If the file system supports O_TMPFILE it has no name, so that a killed process
+ * leaves nothing behind. Creating and discarding it is pool work. */
 struct store_tmp_file {
     int fd;         /* -1: no file */
     char path[600]; /* empty: the file has no name */
@@ -57,12 +59,13 @@ void store_tmp_file_discard_on_pool(struct store_tmp_file *work) SL_SUSPENDS;
 /* Reads the properties of a file. `with_md5`: also compute the MD5 of a plain file of a directory, which may take long. */
 enum sl_code store_area_stat(const struct store_area *area, struct sl_str name, bool with_md5, struct store_meta *meta,
                              struct sl_error *error) SL_SUSPENDS;
-/* Publishes the work file under the name, replacing an existing one, and closes it. It must be complete. */
+/* Publishes the temporary file under the name, replacing an existing file, and closes it, also on failure. All contents must have been
+ * written. `media_type` is for buckets. */
 enum sl_code store_area_put(const struct store_area *area, struct sl_str name, struct store_tmp_file *work,
                             const struct store_meta *meta, const char *media_type, struct sl_error *error) SL_SUSPENDS;
-/* Does the same if the name still has the file with the version of `before`, as store_area_open or _stat read it, or no file if
- * `before` is NULL. Else nothing is stored and `*conflict` is true, with SL_OK. There are no conflicts in a directory, where the
- * caller has the lock of the name, nor in buckets of servers without conditional requests (status 501). */
+/* Does what store_area_put() does, if the file of that name has not changed since store_area_open() or _stat() read `before`; if `before`
+ * is NULL: if there is no such file. Else nothing is stored and `*conflict` is true, with SL_OK. Conflicts are not detected in a directory,
+ * where the caller must hold the lock of the name (store_area_lock), nor by servers without conditional requests (status 501). */
 enum sl_code store_area_replace(const struct store_area *area, struct sl_str name, struct store_tmp_file *work,
                                 const struct store_meta *meta, const char *media_type, const struct store_meta *before,
                                 bool *conflict, struct sl_error *error) SL_SUSPENDS;
@@ -72,29 +75,29 @@ enum sl_code store_area_put_text(const struct store_area *area, const struct sl_
 /* Appends the contents of a small file, at most 64 KiB. */
 enum sl_code store_area_read(const struct store_area *area, struct sl_str name, struct sl_buf *text,
                              struct sl_error *error) SL_SUSPENDS;
-/* Maps the contents: gzip-compressed if meta->is_packed. The caller unmaps them. */
+/* Maps the contents, which are gzip-compressed if meta->is_packed is true. The caller unmaps them. */
 enum sl_code store_area_open(const struct store_area *area, struct sl_str name, struct sl_mapping *mapping,
                              struct store_meta *meta, struct sl_error *error) SL_SUSPENDS;
 /* Removes a file; SL_OK also if there is none. */
 enum sl_code store_area_delete(const struct store_area *area, struct sl_str name, struct sl_error *error) SL_SUSPENDS;
-/* Lists the last components of the names of the files directly below "<directory>/", sorted, at most `most`; in the arena. */
+/* Lists the files directly below "<directory>/", at most `most`: the last components of their names, sorted, in the arena. */
 enum sl_code store_area_list(const struct store_area *area, struct sl_str directory, size_t most,
                              struct sl_arena *arena, struct sl_str **names, size_t *count,
                              struct sl_error *error) SL_SUSPENDS;
 
-/* Calls `visit` with the name, relative to `directory`, of each file in a directory directly below it whose name begins with `begin`
- * ("ab/file" with "" or "a"), in any order, until it returns false. The fiber waits meanwhile; `visit` runs on any thread. */
+/* Calls `visit` with the name of each file "<directory>/<x>/<file>" whose <x> begins with `begin`, as "<x>/<file>", in any order, until
+ * `visit` returns false. The fiber waits meanwhile; `visit` may run on another thread. */
 typedef bool store_area_visitor(void *arg, struct sl_str name);
 enum sl_code store_area_walk(const struct store_area *area, struct sl_str directory, struct sl_str begin,
                              store_area_visitor *visit, void *arg, struct sl_error *error) SL_SUSPENDS;
 
-/* Waits for an exclusive lock (flock(2)) on the empty file of that name, which is made; close `*fd` to unlock. Other processes that
- * use the directory wait likewise. SL_BUSY after five minutes. There are no locks in a bucket: SL_OK, and `*fd` is -1. */
+/* Waits for an exclusive lock against all processes that use the directory: flock(2) on an empty file of that name, which is made if it is
+ * missing. Close `*fd` to unlock. SL_BUSY after five minutes. There are no locks in a bucket: SL_OK, and `*fd` is -1. */
 enum sl_code store_area_lock(const struct store_area *area, struct sl_str name, int *fd,
                              struct sl_error *error) SL_SUSPENDS;
 
-/* Removes the files older than `life_s` below the directory of that name, and directories that become empty, at most `depth`
- * deep. Buckets do nothing, as they have rules for that of their own. Pool. */
+/* Removes the files older than `life_s` below the directory of that name, at most `depth` directories deep, and directories that become
+ * empty. Does nothing in a bucket, which has lifecycle rules for that. Pool. */
 void store_area_sweep(const struct store_area *area, const char *name, uint64_t life_s, unsigned depth);
 /* Removes temporary files that a killed process left behind. */
 void store_area_sweep_tmp(const struct store_area *area);

@@ -1,4 +1,4 @@
-/* A store in a bucket of S3 or GCS. */
+/* A storage area (store/area.h) in a bucket of S3 or GCS. */
 #include "store/impl.h"
 
 #include <stdio.h>
@@ -10,10 +10,13 @@
 #include "core/pool.h"
 #include "objectstore/objectstore.h"
 
-enum { PUBLIC_EXPIRES_S = 3600, PUT_AT_ONCE = 8 };
+enum {
+    PUBLIC_EXPIRES_S = 3600, /* how long a presigned URL is valid */
+    PUT_AT_ONCE = 8,         /* concurrent PUT requests of bucket_put_text() */
+};
 
-/* Creates the temporary file that receives an upload: in the cache directory, without a name, as it is sent to the bucket
- * afterwards. */
+/* Creates the temporary file that receives an upload, in the cache directory: it is sent to the bucket afterwards and never needs a
+ * name. */
 static enum sl_code bucket_tmp_file(const struct store_area *area, struct store_tmp_file *work, struct sl_error *error)
 {
     (void)area;
@@ -23,8 +26,8 @@ static enum sl_code bucket_tmp_file(const struct store_area *area, struct store_
     return code;
 }
 
-/* Reads an object's properties. The original size and MD5 of a compressed object are in its metadata. The MD5 in the ETag
- * serves for uncompressed objects only: of a compressed one it is the MD5 of the compressed bytes. */
+/* Reads an object's properties. The original size and MD5 of a compressed object are in its metadata (put_described). For an uncompressed
+ * object without such metadata the MD5 in the ETag is taken; for a compressed one that would be the MD5 of the compressed bytes. */
 static enum sl_code bucket_stat(const struct store_area *area, struct sl_str name, bool with_md5,
                                 struct store_meta *meta, struct sl_error *error)
 {
@@ -48,9 +51,9 @@ static enum sl_code bucket_stat(const struct store_area *area, struct sl_str nam
     return code;
 }
 
-/* Uploads the file under a condition, which `contents` has. `*conflict`: it is not met. Servers without conditional requests answer 501;
- * then the file is uploaded all the same. A 404 without a condition on the version means that the bucket does not exist, an error of
- * the configuration. */
+/* Uploads the file under the condition in `contents` (if_absent or if_version), if it has one. If the condition is not met, `*conflict` is
+ * true, with SL_OK. Servers without conditional requests answer 501: then the file is uploaded without the condition. Status 404 means that
+ * the object with if_version is gone, a conflict; without if_version that the bucket does not exist, an error of the configuration. */
 static enum sl_code put_file(const struct store_area *area, struct sl_str name, int fd, struct object_contents contents,
                              bool *conflict, struct sl_error *error)
 {
@@ -69,7 +72,8 @@ static enum sl_code put_file(const struct store_area *area, struct sl_str name, 
     return call.status == 404 ? sl_fail(error, SL_INTERNAL, "%s", object_no_bucket) : code;
 }
 
-/* Uploads the file and discards it in any case. `conflict` NULL: without a condition. */
+/* Uploads the temporary file with its properties as metadata, and discards it in any case. With `conflict` only if the object still has the
+ * version of `before` (NULL: if there is no object); `conflict` NULL: without a condition. */
 static enum sl_code put_described(const struct store_area *area, struct sl_str name, struct store_tmp_file *work,
                                   const struct store_meta *meta, const char *media_type,
                                   const struct store_meta *before, bool *conflict, struct sl_error *error)
@@ -104,19 +108,20 @@ static enum sl_code bucket_replace(const struct store_area *area, struct sl_str 
     return put_described(area, name, work, meta, media_type, before, conflict, error);
 }
 
-struct text_putting { /* of several names: an item of fiber_for_each is a name */
+struct text_putting { /* writes one text under several names */
     const struct store_area *area;
     struct sl_str text;
     enum sl_code code; /* of the first failure */
     struct sl_error error;
 };
 
-struct text_put {
+struct text_put { /* writes it under one of the names: an item of fiber_for_each() */
     struct text_putting *all;
     struct sl_str name;
 };
 
-/* Writes the text under one name. */
+/* Writes the text under one name, unless writing it under another name has failed. The first failure is recorded in all->code and
+ * ->error. */
 static void put_text(void *arg)
 {
     struct text_put *put = arg;
@@ -137,7 +142,7 @@ static void put_text(void *arg)
     }
 }
 
-/* Writes a JSON text under several names, PUT_AT_ONCE at a time; begins no further one after a failure. */
+/* Writes a JSON text under several names, PUT_AT_ONCE at a time. After a failure no further name is begun; those written before stay. */
 static enum sl_code bucket_put_text(const struct store_area *area, const struct sl_str *names, size_t count,
                                     struct sl_str text, struct sl_error *error)
 {
@@ -160,7 +165,7 @@ static enum sl_code bucket_put_text(const struct store_area *area, const struct 
     return all.code == SL_OK && !is_done ? sl_fail(error, SL_CANCELLED, "cancelled") : all.code;
 }
 
-/* Gets an object with its contents uncompressed, which `meta` then says. */
+/* Downloads an object and maps its contents, always uncompressed: meta->is_packed is false. */
 static enum sl_code bucket_open(const struct store_area *area, struct sl_str name, struct sl_mapping *mapping,
                                 struct store_meta *meta, struct sl_error *error)
 {
@@ -170,7 +175,8 @@ static enum sl_code bucket_open(const struct store_area *area, struct sl_str nam
         code = bucket_tmp_file(area, &work, error);
     if (code != SL_OK)
         return code;
-    struct object_store_call call = {.unwrap = meta->is_packed}; /* also if a server or proxy drops Content-Encoding */
+    struct object_store_call call = {.unwrap =
+                                         meta->is_packed}; /* decompress, even if the response lacks Content-Encoding */
     code = object_get_mapped(&area->bucket, name, work.fd, mapping, &call, error);
     store_tmp_file_discard_on_pool(&work);
     meta->is_packed = false;
@@ -194,7 +200,8 @@ static enum sl_code bucket_remove(const struct store_area *area, struct sl_str n
     return object_delete(&area->bucket, name, NULL, error);
 }
 
-/* Visits the objects whose names begin with a text, without its first `skip` bytes, page by page. `visit` false: no further ones. */
+/* Lists the objects whose names begin with `begin`, page by page, and calls `visit` with each name without its first `skip` bytes, until it
+ * returns false. */
 static enum sl_code visit_objects(const struct store_area *area, struct sl_str begin, size_t skip,
                                   store_area_visitor *visit, void *arg, struct sl_error *error)
 {
@@ -233,7 +240,8 @@ struct bucket_listing {
     bool failed; /* out of memory */
 };
 
-/* Adds a copy of the name to the list. Objects in deeper directories are left out. */
+/* Callback of visit_objects(): adds a copy of the name to the list. Objects in deeper directories (with a slash) are left out. Returns
+ * false to end the listing: it has `most` names, or memory is used up (l->failed). */
 static bool add_object(void *arg, struct sl_str name)
 {
     struct bucket_listing *l = arg;
@@ -246,7 +254,7 @@ static bool add_object(void *arg, struct sl_str name)
     return !l->failed && l->count < l->most;
 }
 
-/* Lists up to `most` names in a directory of the bucket. */
+/* Lists the first `most` names of the objects directly below "<directory>/"; a bucket's server returns them sorted. */
 static enum sl_code bucket_list(const struct store_area *area, struct sl_str directory, size_t most,
                                 struct sl_arena *arena, struct sl_str **names, size_t *count, struct sl_error *error)
 {
@@ -265,12 +273,13 @@ static enum sl_code bucket_list(const struct store_area *area, struct sl_str dir
     return code;
 }
 
-struct bucket_walk {
+struct bucket_walk { /* the visitor that visit_in_directory() calls */
     store_area_visitor *visit;
     void *arg;
 };
 
-/* Passes on objects that are in a directory below the one that is walked, but not deeper. */
+/* Callback of visit_objects(): calls the walk's visitor for names "<directory>/<file>" and skips all others, with fewer or more slashes.
+ * False ends the walk. */
 static bool visit_in_directory(void *arg, struct sl_str name)
 {
     const struct bucket_walk *w = arg;
@@ -294,7 +303,7 @@ static enum sl_code bucket_walk(const struct store_area *area, struct sl_str dir
     return code;
 }
 
-/* Opens an area in a bucket. SL_BUSY if out of memory, other codes if the configuration of the bucket cannot be used. */
+/* SL_BUSY: out of memory; other errors: the configuration of the bucket cannot be used. */
 enum sl_code store_area_open_bucket(struct store_area *area, const struct bucket_config *config, struct sl_arena *arena,
                                     struct sl_error *error)
 {

@@ -1,4 +1,5 @@
-/* A store in a local directory. Files are written below tmp/, synced, and renamed to their final path. */
+/* A storage area (store/area.h) in a local directory. Files are written below tmp/ or without a name, synced, and linked or renamed to
+ * their final path. */
 #include "store/impl.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 
 enum { OBJECT_PATH = 1024 };
 
-/* Makes the path of an object. False with errno ENAMETOOLONG if it is too long. */
+/* Makes the path of the file with this name in the area. False with errno ENAMETOOLONG if it is too long. */
 static bool object_path(const struct store_area *area, struct sl_str name, char path[OBJECT_PATH])
 {
     int size = snprintf(path, OBJECT_PATH, "%s/" SL_STR_FMT, area->root, SL_STR_ARG(name));
@@ -29,8 +30,8 @@ static bool object_path(const struct store_area *area, struct sl_str name, char 
     return false;
 }
 
-/* Converts errno. A name that is too long cannot exist, so it is not found. A full store is the operator's problem, not the
- * client's. */
+/* Converts errno to an error. A file whose name is too long cannot exist: SL_NOT_FOUND. SL_UNSUPPORTED stands for a full disk or quota, as
+ * for all stores. `what` describes what failed, for other errors. */
 static enum sl_code directory_fail(int number, const char *what, struct sl_error *error)
 {
     if (number == ENOENT || number == ENOTDIR || number == ENAMETOOLONG)
@@ -40,7 +41,8 @@ static enum sl_code directory_fail(int number, const char *what, struct sl_error
     return sl_fail_errno(error, number, what);
 }
 
-/* Creates a file without a name, or one below tmp/ where the file system cannot do that (open(2), O_TMPFILE). */
+/* Creates a temporary file: without a name (open(2), O_TMPFILE) or, where the file system does not support that, with a random name below
+ * tmp/. Makes the directory tmp/ if it is missing. */
 static enum sl_code directory_tmp_file(const struct store_area *area, struct store_tmp_file *work,
                                        struct sl_error *error)
 {
@@ -55,7 +57,7 @@ static enum sl_code directory_tmp_file(const struct store_area *area, struct sto
     return work->fd >= 0 ? SL_OK : sl_fail_errno(error, errno, "cannot create a file in the upload store");
 }
 
-/* Gives a file without a name one below tmp/. */
+/* Gives a temporary file without a name a random one below tmp/, so that it can be renamed. False with errno on failure. */
 static bool name_tmp_file(const struct store_area *area, struct store_tmp_file *work)
 {
     char tmp[OBJECT_PATH], self[40];
@@ -74,13 +76,13 @@ static bool name_tmp_file(const struct store_area *area, struct store_tmp_file *
 
 /* ---- pool jobs ---- */
 
-struct directory_job {
+struct directory_job { /* on the file `name` of the area */
     const struct store_area *area;
     struct sl_str name;
-    bool with_md5;
-    struct store_meta *meta;
-    struct store_tmp_file *work;
-    struct sl_mapping *mapping; /* NULL: only read the properties */
+    bool with_md5;               /* compute the MD5 of an uncompressed file, too */
+    struct store_meta *meta;     /* gets the properties */
+    struct store_tmp_file *work; /* to be published under the name */
+    struct sl_mapping *mapping;  /* gets the contents; NULL: only read the properties */
 };
 
 /* Computes the MD5 of a file; false if it cannot be read. */
@@ -97,8 +99,9 @@ static bool file_md5(int fd, uint8_t md5[16])
     return good;
 }
 
-/* Reads the properties of an open file. A packed file has a gzip header with the original size and MD5
- * (store_gzip_header_write); the MD5 of a plain file is only computed if wanted, as that reads the whole file. */
+/* Sets job->meta to the properties of an open file, and maps it if job->mapping is not NULL. The gzip header of a compressed file has the
+ * original size and MD5 (store_gzip_header_write); the MD5 of an uncompressed file is only computed if job->with_md5, as that takes reading
+ * the whole file. */
 static enum sl_code directory_examine(int fd, const struct directory_job *job, struct sl_error *error)
 {
     uint8_t head[STORE_GZIP_HEADER_SIZE];
@@ -117,7 +120,7 @@ static enum sl_code directory_examine(int fd, const struct directory_job *job, s
     return job->mapping ? sl_map_fd(fd, job->mapping, error) : SL_OK;
 }
 
-/* Pool work: opens an object and reads its properties; maps it if that is wanted. */
+/* Pool work: opens a file, reads its properties, and maps it if job->mapping is not NULL. */
 static enum sl_code directory_stat_job(void *arg, struct sl_error *error)
 {
     const struct directory_job *job = arg;
@@ -130,15 +133,15 @@ static enum sl_code directory_stat_job(void *arg, struct sl_error *error)
     return code;
 }
 
-/* Renames a file to the path of an object. `fd` is the open file, which is synced first; -1: it is synced already. */
+/* Renames the synced file at the path `from` to the path of `name` in the area, replacing a file there. */
 static bool move_to(const struct store_area *area, int fd, const char *from, struct sl_str name)
 {
     char path[OBJECT_PATH];
     return object_path(area, name, path) && files_publish(fd, from, path, FILES_DURABLE);
 }
 
-/* Gives a synced file without a name the path of an object that does not exist yet: in one step, so that a killed process leaves
- * nothing behind. False: the object exists, or this does not work here. */
+/* Links a synced temporary file without a name to the path of `name`, which must not exist yet. It never has a name below tmp/, so a killed
+ * process leaves nothing behind. False: the path exists, the temporary file has a name, or an error. */
 static bool link_new(const struct store_area *area, const struct store_tmp_file *work, struct sl_str name)
 {
     char path[OBJECT_PATH], directory[OBJECT_PATH], self[40];
@@ -151,21 +154,21 @@ static bool link_new(const struct store_area *area, const struct store_tmp_file 
            linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0 && files_sync_directory(directory);
 }
 
-/* Closes the temporary file and reports the result; removes it if it was not published. A missing path is an internal error
- * here, as files are written to directories that this process creates. */
+/* Ends publishing: closes the temporary file, removes its name below tmp/ if it was not published, and returns the result: SL_OK if `good`,
+ * else an error by errno. A missing path is SL_INTERNAL here, not SL_NOT_FOUND, as this process makes the directories that it writes to. */
 static enum sl_code put_end(struct store_tmp_file *work, bool good, struct sl_error *error)
 {
     int number = errno;
     if (good)
-        *work->path = '\0';
+        *work->path = '\0'; /* the name has become the published one: store_tmp_file_discard must not remove it */
     store_tmp_file_discard(work);
     enum sl_code code = good ? SL_OK : directory_fail(number, "cannot write to the upload store", error);
     return code == SL_NOT_FOUND ? sl_fail(error, SL_INTERNAL, "cannot write to the upload store: %s", strerror(number))
                                 : code;
 }
 
-/* Publishes a temporary file under its name. It has no name of its own where the file system supports O_TMPFILE: link_new() then links it,
- * unless the name exists. A name that exists needs a named file, which is renamed over it. */
+/* Pool work: publishes a temporary file under job->name. If that name does not exist yet, a file made with O_TMPFILE is linked to it. To
+ * replace an existing file, the temporary file gets a name below tmp/ if it has none, and is renamed. */
 static enum sl_code directory_put_job(void *arg, struct sl_error *error)
 {
     const struct directory_job *job = arg;
@@ -175,14 +178,15 @@ static enum sl_code directory_put_job(void *arg, struct sl_error *error)
     return put_end(job->work, good, error);
 }
 
-struct directory_text {
+struct directory_text { /* a text to be stored under several names */
     const struct store_area *area;
     const struct sl_str *names;
     size_t count;
     struct sl_str text;
 };
 
-/* Publishes one file under several names, as hard links. */
+/* Writes the text to a temporary file and publishes that under all names, as hard links: for each name but the first it makes a link
+ * "<path>+" and renames that, as link(2) itself would not replace an existing file. */
 static bool directory_write_text(const struct directory_text *t, struct store_tmp_file *work)
 {
     char other[sizeof work->path + 2];
@@ -194,11 +198,13 @@ static bool directory_write_text(const struct directory_text *t, struct store_tm
     snprintf(other, sizeof other, "%s+", work->path);
     for (size_t i = 1; good && i < t->count; i++) {
         good = link(work->path, other) == 0 && move_to(t->area, -1, other, t->names[i]);
-        unlink(other); /* rename(2) keeps both names if they are the same file */
+        unlink(
+            other); /* still there if it failed, or if the name is listed twice: rename(2) does nothing for links to one file */
     }
     return good && move_to(t->area, -1, work->path, t->names[0]);
 }
 
+/* Pool work: stores a text under several names. */
 static enum sl_code directory_text_job(void *arg, struct sl_error *error)
 {
     const struct directory_text *t = arg;
@@ -209,15 +215,18 @@ static enum sl_code directory_text_job(void *arg, struct sl_error *error)
 
 /* ---- expiry ---- */
 
-/* Records of uploads live for RECORD_LIFE_S (two years). */
-enum { RECORD_LIFE_S = 2 * 365 * 24 * 60 * 60, TREE_DEPTH = 3 };
+enum {
+    RECORD_LIFE_S = 2 * 365 * 24 * 60 * 60, /* records of uploads are kept for two years */
+    TREE_DEPTH = 3,                         /* directories below try/: v1/<debug file>/<DEBUG ID> */
+};
 
 struct sweep_limits {
     uint64_t life_s;
     int64_t now_s;
 };
 
-/* Removes a file that is too old, or a directory whose entries were all removed. True if it removed the entry. */
+/* Callback of dir_walk(): removes a file that is at least `life_s` old, or a directory whose entries were all removed. True if it removed
+ * the entry. */
 static bool sweep_entry(void *arg, const struct dir_entry *entry)
 {
     const struct sweep_limits *sweep = arg;
@@ -228,21 +237,23 @@ static bool sweep_entry(void *arg, const struct dir_entry *entry)
            unlinkat(entry->at, entry->name, 0) == 0;
 }
 
-/* Removes files older than `life_s` and the directories that become empty. */
+/* Removes files older than `life_s` below the directory `name` in `at`, at most `depth` directories deep, and directories that become
+ * empty. */
 static void sweep_tree(int at, const char *name, uint64_t life_s, unsigned depth)
 {
     struct sweep_limits sweep = {life_s, clock_wall_s()};
     dir_walk(&(struct dir_walk){.depth = depth, .visit = sweep_entry, .arg = &sweep}, at, name);
 }
 
-/* Removes expired "try" symbols and old records of uploads; regular symbols are kept forever. */
+/* Removes expired symbols of try builds and old records of uploads below the directory `fd`: the store's root or a scope. Symbols of
+ * releases are kept forever. */
 static void sweep_uploads(int fd, uint64_t try_life_s)
 {
     sweep_tree(fd, "try", try_life_s, TREE_DEPTH);
     sweep_tree(fd, "uploads", RECORD_LIFE_S, 0);
 }
 
-/* Removes expired symbols and records in all scopes. */
+/* Removes expired symbols and records of all scopes: in each directory below scopes/ of the store's root `fd`. */
 static void sweep_scopes(int fd, uint64_t try_life_s)
 {
     DIR *dir = dir_open(fd, "scopes");
@@ -258,7 +269,7 @@ static void sweep_scopes(int fd, uint64_t try_life_s)
         closedir(dir);
 }
 
-/* Pool work: removes all that has expired. */
+/* Removes what has expired: temporary files, symbols of try builds (older than try_life_s), records of uploads. */
 void store_directory_sweep(const struct store_area *area, uint64_t try_life_s)
 {
     store_area_sweep_tmp(area);
@@ -270,7 +281,7 @@ void store_directory_sweep(const struct store_area *area, uint64_t try_life_s)
     close(fd);
 }
 
-/* Removes temporary files older than `life_s` in a subdirectory of the area, at most `depth` levels down. */
+/* Removes files older than `life_s` in the area's subdirectory `name`, at most `depth` directories deep. */
 static void directory_sweep(const struct store_area *area, const char *name, uint64_t life_s, unsigned depth)
 {
     int fd = open(area->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -285,11 +296,11 @@ static void directory_sweep(const struct store_area *area, const char *name, uin
 struct lock_job {
     const struct store_area *area;
     struct sl_str name;
-    int fd;
-    bool is_busy;
+    int fd;       /* result: the locked file; -1: not locked */
+    bool is_busy; /* result: somebody else has the lock */
 };
 
-/* Tries to lock a name, without waiting: SL_OK with is_busy if another process has the lock. */
+/* Pool work: tries to lock the file of that name, without waiting: SL_OK with job->is_busy if somebody else has the lock. */
 static enum sl_code directory_lock_job(void *arg, struct sl_error *error)
 {
     struct lock_job *job = arg;
@@ -324,14 +335,15 @@ enum sl_code store_area_lock(const struct store_area *area, struct sl_str name, 
             return code;
         if (loop_now_ms() >= until_ms)
             return sl_fail(error, SL_BUSY, "the upload store is in use by another upload; try again later");
-        if (!fiber_sleep(AGAIN_MS))
+        if (!fiber_sleep(
+                AGAIN_MS)) /* tried again and again, as waiting in flock(2) would occupy a thread of the pool */
             return sl_fail(error, SL_CANCELLED, "cancelled");
     }
 }
 
 /* ---- removing and listing ---- */
 
-/* Removes a file on the pool. SL_NOT_FOUND if there is none. */
+/* Pool work: removes a file. SL_NOT_FOUND if there is none. */
 static enum sl_code directory_remove_job(void *arg, struct sl_error *error)
 {
     const struct directory_job *job = arg;
@@ -345,7 +357,7 @@ struct listing_job {
     const struct store_area *area;
     struct sl_str directory;
     size_t most;
-    struct sl_arena arena; /* of the job: other fibers may use that of the caller meanwhile */
+    struct sl_arena arena; /* not the caller's, which another fiber may use on the loop thread meanwhile */
     struct sl_str *names;
     size_t count, capacity;
 };
@@ -361,7 +373,8 @@ static bool add_listed_name(struct listing_job *job, const char *name)
     return true;
 }
 
-/* Lists up to `most` regular files of a directory, sorted by name. A directory that does not exist is an empty list. */
+/* Pool work: lists the regular files of a directory, sorted by name; if it has more than `most`, any `most` of them. A directory that does
+ * not exist is an empty list. */
 static enum sl_code directory_list_job(void *arg, struct sl_error *error)
 {
     struct listing_job *job = arg;
@@ -375,7 +388,7 @@ static enum sl_code directory_list_job(void *arg, struct sl_error *error)
     for (struct dirent *e; code == SL_OK && job->count < job->most && (e = dir_next(dir, &st)); errno = 0)
         if (S_ISREG(st.st_mode) && !add_listed_name(job, e->d_name))
             code = sl_fail(error, SL_BUSY, "out of memory");
-    if (code == SL_OK && errno) /* names may be missing */
+    if (code == SL_OK && errno) /* reading the directory failed: the list may be incomplete */
         code = directory_fail(errno, "cannot list files of the upload store", error);
     closedir(dir);
     if (code == SL_OK && job->count)
@@ -383,22 +396,23 @@ static enum sl_code directory_list_job(void *arg, struct sl_error *error)
     return code;
 }
 
-struct walking_job {
+struct walking_job { /* a store_area_walk() on the pool */
     const struct store_area *area;
     struct sl_str directory, begin;
     store_area_visitor *visit;
     void *arg;
-    bool stopped;
-    int number; /* errno of what could not be read; 0: all could */
+    bool stopped; /* `visit` has returned false */
+    int number;   /* errno of the last entry that could not be read; 0: all could */
 };
 
-/* Directories whose name cannot begin a wanted one are not entered. */
+/* Callback of dir_walk(): enters the directories directly below job->directory whose names begin with job->begin. */
 static bool walk_enter(void *arg, const struct dir_entry *entry)
 {
     const struct walking_job *job = arg;
     return !job->stopped && entry->depth == 0 && sl_str_starts(sl_str(entry->name), job->begin);
 }
 
+/* Callback of dir_walk(): passes "<directory>/<file>" to the job's visitor, for regular files in the entered directories only. */
 static bool walk_visit(void *arg, const struct dir_entry *entry)
 {
     struct walking_job *job = arg;
@@ -410,7 +424,7 @@ static bool walk_visit(void *arg, const struct dir_entry *entry)
     return false; /* not removed */
 }
 
-/* A file that is gone meanwhile is no failure. */
+/* Callback of dir_walk() with errno for entries that cannot be read: records it. An entry that was removed meanwhile is no failure. */
 static void walk_failed(void *arg, const struct dir_entry *entry)
 {
     struct walking_job *job = arg;
@@ -419,6 +433,7 @@ static void walk_failed(void *arg, const struct dir_entry *entry)
         job->number = errno;
 }
 
+/* Pool work: calls job->visit for the files in the directories below job->directory, as store_area_walk() says. */
 static enum sl_code directory_walk_job(void *arg, struct sl_error *error)
 {
     struct walking_job *job = arg;
@@ -450,7 +465,7 @@ static enum sl_code directory_put(const struct store_area *area, struct sl_str n
                                   const struct store_meta *meta, const char *media_type, struct sl_error *error)
 {
     struct directory_job job = {.area = area, .name = name, .work = work};
-    (void)meta, (void)media_type; /* both are in the file and its name */
+    (void)meta, (void)media_type; /* not stored: readers take them from the file's gzip header and from its name */
     return pool_call(POOL_IO, directory_put_job, &job, error);
 }
 
@@ -467,8 +482,8 @@ static enum sl_code directory_remove(const struct store_area *area, struct sl_st
     return pool_call(POOL_IO, directory_remove_job, &job, error);
 }
 
-/* Lists names as bucket_list() does, on the pool. The pool's list is in an arena of its own and is copied: the caller's arena belongs to
- * the loop thread. */
+/* Lists the files of a directory, on the pool. The job makes the list in an arena of its own, from which it is copied here to the caller's,
+ * which only the loop thread may use. */
 static enum sl_code directory_list(const struct store_area *area, struct sl_str directory, size_t most,
                                    struct sl_arena *arena, struct sl_str **names, size_t *count, struct sl_error *error)
 {
@@ -492,7 +507,7 @@ static enum sl_code directory_walk(const struct store_area *area, struct sl_str 
     return pool_call(POOL_WALK, directory_walk_job, &job, error);
 }
 
-/* Fills a source with the directory of the prefix; false when out of memory. */
+/* Sets the source's type and path to the directory `prefix` of the area; false when out of memory. */
 static bool directory_source(const struct store_area *area, struct sl_arena *arena, struct sl_str prefix,
                              struct source *source)
 {

@@ -1,10 +1,10 @@
-/* Shared by the files of the store. Private to this folder. */
+/* The back ends of storage areas (store/area.h), and functions of Mozilla's store that they need. Private to this folder. */
 #pragma once
 
 #include "store/area.h"
 #include "store/store.h"
 
-struct store_area_type { /* the functions of area.h with the same suffix */
+struct store_area_type { /* a back end: each function does what store_area_<name>() in area.h says */
     bool (*source)(const struct store_area *area, struct sl_arena *arena, struct sl_str prefix, struct source *source);
     enum sl_code (*tmp_file)(const struct store_area *area, struct store_tmp_file *work, struct sl_error *error);
     enum sl_code (*stat)(const struct store_area *area, struct sl_str name, bool with_md5, struct store_meta *meta,
@@ -24,14 +24,16 @@ struct store_area_type { /* the functions of area.h with the same suffix */
                          struct sl_str **names, size_t *count, struct sl_error *error) SL_SUSPENDS;
     enum sl_code (*walk)(const struct store_area *area, struct sl_str directory, struct sl_str begin,
                          store_area_visitor *visit, void *arg, struct sl_error *error) SL_SUSPENDS;
-    /* A URL that is signed for an hour; NULL: not supported. */
+    /* Returns a URL for downloading the file that is signed for an hour, in the arena. NULL: not supported. */
     const char *(*url)(const struct store_area *area, struct sl_str name, struct sl_arena *arena)SL_SUSPENDS;
     /* Pool work; NULL: not needed. */
     void (*sweep)(const struct store_area *area, const char *name, uint64_t life_s, unsigned depth);
 };
 
-/* Removes expired files of Mozilla's store, which is a directory. Pool. */
+/* Removes expired files of Mozilla's store in a directory: symbols of try builds after try_life_s, records and temporary files after fixed
+ * times. Pool. */
 void store_directory_sweep(const struct store_area *area, uint64_t try_life_s);
 
-/* Parses a gzip header written by store_gzip_header_write(); returns false for other headers. Pure. */
+/* Sets original size and MD5 of `meta` from a gzip header that store_gzip_header_write() wrote; returns false for other bytes. Any
+ * thread. */
 bool store_gzip_header_read(struct sl_bytes head, struct store_meta *meta);

@@ -19,7 +19,8 @@ static struct {
 
 /* ---- start, end, sources ---- */
 
-/* Makes the sources of both parts, in the arena. `scope` as in store_scope_sources(); empty: those of no scope. */
+/* Makes a source for each part of the store (v1/ and try/v1/), with texts in the arena. `scope`: the parts below scopes/<scope>/; empty:
+ * those in the store's root. False when out of memory. */
 static bool make_sources(struct sl_str scope, struct sl_arena *arena, struct source sources[STORE_PARTS])
 {
     for (int part = 0; part < STORE_PARTS; part++) {
@@ -64,15 +65,15 @@ void store_close(void)
     store.area = (struct store_area){NULL};
 }
 
-/* On the pool: removes what has expired. */
+/* Pool work: removes the files of the store that have expired. */
 static void store_sweep_job(void *unused)
 {
     (void)unused;
     store_directory_sweep(&store.area, store.config->try_retention_ns / 1000000000);
 }
 
-/* Sweeps the store four times per retention period, but at most every 100 ms and at least once an hour. Returns at once if
- * there is no store, or if it is a bucket, which has rules for expiry of its own. */
+/* Removes expired files four times per retention period of try builds, but at least once an hour and not more often than every 100 ms.
+ * Returns at once if there is no store, or if it is a bucket, which has lifecycle rules of its own. */
 void store_sweep_repeatedly(void *unused)
 {
     enum { HOUR_MS = 3600 * 1000, MIN_MS = 100 };
@@ -121,7 +122,7 @@ const struct source *store_scope_sources(struct sl_str scope, struct sl_arena *a
     return good ? sources : NULL;
 }
 
-/* Sets the location of an object, as cache keys contain it. False when out of memory. */
+/* Sets the location of an object: the URI that the source of its part gives it. False when out of memory. */
 bool store_location(struct sl_str scope, enum store_part part, struct sl_str key, struct sl_arena *arena,
                     struct sl_str *location)
 {
@@ -140,7 +141,7 @@ bool store_location(struct sl_str scope, enum store_part part, struct sl_str key
 static const uint8_t gzip_begin[10] = {0x1F, 0x8B, 8, 4, 0, 0, 0, 0, 0, 255};
 static const uint8_t gzip_field[6] = {28, 0, 'S', 'L', 24, 0};
 
-/* The fixed part, then an extra field with the size in little-endian and the MD5. */
+/* Writes the fixed part of the header, then the extra field with the size in little-endian and the MD5. */
 void store_gzip_header_write(uint64_t original_size, const uint8_t md5[16], uint8_t head[STORE_GZIP_HEADER_SIZE])
 {
     memcpy(head, gzip_begin, sizeof gzip_begin);
@@ -150,8 +151,8 @@ void store_gzip_header_write(uint64_t original_size, const uint8_t md5[16], uint
     memcpy(head + 24, md5, 16);
 }
 
-/* Reads the size and MD5 from the header. False if this is not a file written by the store: compares only the bytes that
- * never vary. */
+/* Reads size and MD5 from the header. False if the store has not written the file: it has other first 4 bytes or another extra field. Time,
+ * flags and system, which other tools may set, are not compared. */
 bool store_gzip_header_read(struct sl_bytes head, struct store_meta *meta)
 {
     if (head.size < STORE_GZIP_HEADER_SIZE || memcmp(head.data, gzip_begin, 4) != 0 ||
@@ -207,8 +208,8 @@ enum sl_code store_read(struct sl_str name, struct sl_buf *text, struct sl_error
     return store_area_read(&store.area, name, text, error);
 }
 
-/* Returns the URL from which clients download an object: below public_url if it is configured, otherwise a presigned URL of
- * the bucket. NULL: there is none, the service sends the object itself. */
+/* Returns the URL from which clients download an object: below public_url if that is configured, otherwise a presigned URL of the bucket.
+ * NULL: there is none, so the service sends the object itself; or out of memory. */
 const char *store_url(struct sl_str name, struct sl_arena *arena)
 {
     if (!store.config->public_url)
