@@ -134,10 +134,10 @@ static enum sl_code directory_stat_job(void *arg, struct sl_error *error)
 }
 
 /* Renames the synced file at the path `from` to the path of `name` in the area, replacing a file there. */
-static bool move_to(const struct store_area *area, int fd, const char *from, struct sl_str name)
+static bool move_to(const struct store_area *area, const char *from, struct sl_str name)
 {
     char path[OBJECT_PATH];
-    return object_path(area, name, path) && files_publish(fd, from, path, FILES_DURABLE);
+    return object_path(area, name, path) && files_publish(-1, from, path, FILES_DURABLE); /* -1: it is synced already */
 }
 
 /* Links a synced temporary file without a name to the path of `name`, which must not exist yet. It never has a name below tmp/, so a killed
@@ -174,7 +174,7 @@ static enum sl_code directory_put_job(void *arg, struct sl_error *error)
     const struct directory_job *job = arg;
     bool good = fsync(job->work->fd) == 0 &&
                 (link_new(job->area, job->work, job->name) ||
-                 (name_tmp_file(job->area, job->work) && move_to(job->area, -1, job->work->path, job->name)));
+                 (name_tmp_file(job->area, job->work) && move_to(job->area, job->work->path, job->name)));
     return put_end(job->work, good, error);
 }
 
@@ -197,11 +197,11 @@ static bool directory_write_text(const struct directory_text *t, struct store_tm
     good = good && name_tmp_file(t->area, work);
     snprintf(other, sizeof other, "%s+", work->path);
     for (size_t i = 1; good && i < t->count; i++) {
-        good = link(work->path, other) == 0 && move_to(t->area, -1, other, t->names[i]);
+        good = link(work->path, other) == 0 && move_to(t->area, other, t->names[i]);
         unlink(
             other); /* still there if it failed, or if the name is listed twice: rename(2) does nothing for links to one file */
     }
-    return good && move_to(t->area, -1, work->path, t->names[0]);
+    return good && move_to(t->area, work->path, t->names[0]);
 }
 
 /* Pool work: stores a text under several names. */
