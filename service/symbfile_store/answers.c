@@ -1,9 +1,8 @@
-/* Cached results of look-ups in the store of uploads, so that a module needs no access to the disk or bucket until something
- * changes.
+/* The cache of answers of the upload store to look-ups of modules: until the store changes, an answer needs no access to disk or bucket.
  *
- * Every change of the published sets sets the mtime of the file `generation` in the store; each process checks that at a
- * look-up if the last check was a second ago, and drops all answers if it has changed. The process that makes the change drops
- * them at once. LRU eviction. */
+ * Whoever changes the published symbfiles also changes the file (in a bucket: object) `generation` in the store. Each process reads it
+ * at a look-up if it last did so a second ago, and drops all cached answers if it has changed. The process that makes a change drops its
+ * own answers at once. If there are too many, the least recently used are dropped. */
 #include "symbfile_store/bucket.h"
 
 #include <errno.h>
@@ -16,8 +15,8 @@
 
 enum { LOOK_EVERY_MS = 1000 /* age at which the generation is read again */, MAX_ANSWERS = 32768 };
 
-/* ---- the file ---- */
-/* Makes the path of the generation file. False if it is too long. */
+/* ---- the file `generation` ---- */
+/* Makes the path of the file `generation` in the store's directory. False if it is too long. */
 static bool generation_path(const char *store, char out[STORE_PATH])
 {
     return snprintf(out, STORE_PATH, "%s/generation", store) < STORE_PATH;
@@ -28,7 +27,7 @@ bool store_changed(const char *store)
     char path[STORE_PATH];
     struct change_counter before;
     int64_t made;
-    errno = ENAMETOOLONG;
+    errno = ENAMETOOLONG; /* of generation_path; change_counter_bump sets its own */
     return generation_path(store, path) && change_counter_bump(path, false, &before, &made);
 }
 
@@ -53,10 +52,12 @@ static void cached_answer_release(struct lru *lru, struct lru_entry *entry)
 
 static struct {
     struct lru known;
-    struct change_counter generation; /* for a bucket: the random bytes of its object */
-    uint64_t epoch, checked_ms;       /* number of changes seen; time of the last check, 0 = none yet */
-    bool looking, outdated;
-    struct fiber_wait_list waiting;
+    struct change_counter
+        generation; /* as last read: inode and time of the file, or the random bytes of the bucket's object */
+    uint64_t epoch, checked_ms;     /* how often all answers were dropped; when `generation` was read, 0 = never */
+    bool is_reading;                /* a fiber reads the generation now */
+    bool outdated;                  /* drop the answers when the store responds again */
+    struct fiber_wait_list waiting; /* fibers that wait until the generation is read */
 } answers = {.known = {.max_size = UINT64_MAX, .max_count = MAX_ANSWERS, .release = cached_answer_release}};
 
 static void drop_answers(void)
@@ -66,8 +67,8 @@ static void drop_answers(void)
     lru_clear(&answers.known);
 }
 
-/* Called after a change by this process. If it failed because the store does not answer, it may have been made nevertheless:
- * the answers are kept while the store is down, and dropped when it answers again. */
+/* If the store does not respond, the change that this process tried may have been made nevertheless. The answers are kept then, as they are
+ * all that is known while the store is down, and dropped when it responds again. */
 void symbfile_answers_clear(void)
 {
     if (store_is_down(NULL))
@@ -91,8 +92,8 @@ bool answers_get(struct sl_str key, struct upload_answer *answer)
     return true;
 }
 
-/* Caches an answer. `epoch` is that from before the look-up: if the store has changed meanwhile, the answer may be outdated
- * and is not cached. */
+/* Caches an answer, unless all answers were dropped since `epoch`, the value of answers_epoch() before the search: then the store has
+ * changed during the search, and the answer may be outdated. */
 void answers_put(struct sl_str key, const struct upload_answer *answer, uint64_t epoch)
 {
     if (epoch != answers.epoch)
@@ -109,28 +110,28 @@ void answers_put(struct sl_str key, const struct upload_answer *answer, uint64_t
 }
 
 /* ---- changes of other processes ---- */
-struct answers_check { /* pool work */
-    struct change_counter seen;
-    int number; /* errno; 0: the store is available */
+struct answers_check {          /* reads the generation on the pool */
+    struct change_counter seen; /* result */
+    int number;                 /* result: errno; 0: the store is available */
     char store[512];
 };
 
-/* Pool work: reads the generation file of the store. */
-static void look(void *arg)
+/* Pool work: checks that the store's directory is mounted and reads its file `generation`. */
+static void read_generation_job(void *arg)
 {
-    struct answers_check *looked = arg;
-    if (!symbfile_store_dir(looked->store))
+    struct answers_check *check = arg;
+    if (!symbfile_store_dir(check->store))
         return;
     char path[STORE_PATH];
-    if (!store_present(looked->store))
-        looked->number = errno;
-    else if (generation_path(looked->store, path))
-        looked->seen = change_counter_read(path, true);
+    if (!store_present(check->store))
+        check->number = errno;
+    else if (generation_path(check->store, path))
+        check->seen = change_counter_read(path, true);
 }
 
-/* Reads the generation of the store, by which changes of other processes are noticed. SL_DOWNLOAD_ERROR if a directory is gone, which is
- * also noted for operators. */
-static enum sl_code look_at_store(struct change_counter *seen, struct sl_error *error)
+/* Reads the generation of the store, by which changes of other processes are noticed. SL_DOWNLOAD_ERROR if the store's directory is gone.
+ * Records for operators whether the store responds (store_note; for a bucket remote_generation does that). */
+static enum sl_code read_generation(struct change_counter *seen, struct sl_error *error)
 {
     if (remote_bucket()) {
         uint64_t number[2] = {0};
@@ -138,14 +139,14 @@ static enum sl_code look_at_store(struct change_counter *seen, struct sl_error *
         *seen = (struct change_counter){number[0], (int64_t)number[1]};
         return asked;
     }
-    struct answers_check looked = {.number = 0};
-    enum sl_code code = pool_run(POOL_IO, look, &looked, error);
-    *seen = looked.seen;
+    struct answers_check check = {.number = 0};
+    enum sl_code code = pool_run(POOL_IO, read_generation_job, &check, error);
+    *seen = check.seen;
     if (code != SL_OK)
         return code;
-    if (looked.number)
-        code = sl_fail(error, SL_DOWNLOAD_ERROR, "%s (is it mounted?): %s", looked.store, strerror(looked.number));
-    store_note(looked.number ? error->message : NULL);
+    if (check.number)
+        code = sl_fail(error, SL_DOWNLOAD_ERROR, "%s (is it mounted?): %s", check.store, strerror(check.number));
+    store_note(check.number ? error->message : NULL);
     return code;
 }
 
@@ -154,10 +155,11 @@ bool answers_current(void)
     return answers.checked_ms && loop_now_ms() - answers.checked_ms < LOOK_EVERY_MS;
 }
 
-/* Drops the cached answers if the store has changed. One fiber reads the generation, the others wait for it. */
+/* Reads the generation of the store and drops the cached answers if it has changed. If another fiber is reading it, waits for that one
+ * instead. */
 enum sl_code answers_refresh(struct sl_error *error)
 {
-    while (answers.looking)
+    while (answers.is_reading)
         if (fiber_wait_on(&answers.waiting, UINT64_MAX) == FIBER_CANCELLED)
             return sl_fail(error, SL_CANCELLED, "cancelled");
     if (answers_current())
@@ -166,9 +168,9 @@ enum sl_code answers_refresh(struct sl_error *error)
         return SL_DOWNLOAD_ERROR;
     struct change_counter seen = {0};
     uint64_t begun_ms = loop_now_ms();
-    answers.looking = true;
-    enum sl_code code = look_at_store(&seen, error);
-    answers.looking = false;
+    answers.is_reading = true;
+    enum sl_code code = read_generation(&seen, error);
+    answers.is_reading = false;
     if (code == SL_OK) {
         answers.checked_ms = begun_ms ? begun_ms : 1; /* 0 means: not checked yet */
         if (answers.outdated || memcmp(&seen, &answers.generation, sizeof seen) != 0)

@@ -1,4 +1,4 @@
-/* Objects of the bucket, and finding them. */
+/* The upload store in a bucket: reads, writes and lists its objects, and finds published symbfiles. */
 #include "symbfile_store/bucket.h"
 
 #include <inttypes.h>
@@ -10,8 +10,14 @@
 #include "core/log.h"
 #include "core/loop.h"
 
-enum { MAX_PAGES = 10000, INFO_BYTES = 64 << 10, MANIFEST_BYTES = 256 << 20, GENERATION_BYTES = 64 };
-#define POLL_NS UINT64_C(2000000000)
+enum {
+    MAX_PAGES = 10000, /* of a list; a longer one is an error of the server */
+    /* largest objects that are read */
+    INFO_BYTES = 64 << 10,
+    MANIFEST_BYTES = 256 << 20,
+    GENERATION_BYTES = 64,
+};
+#define POLL_NS UINT64_C(2000000000) /* time limit for reading the generation */
 
 static struct {
     struct object_store store;
@@ -49,8 +55,8 @@ const struct object_store *remote_bucket(void)
     return remote.bucket;
 }
 
-/* Records a result: any answer of the store, also "not found", shows that it works. SL_BUSY and SL_CANCELLED are about this
- * node and say nothing about the store. */
+/* Records for operators whether the store responds: it does if the result is SL_OK or SL_NOT_FOUND. SL_BUSY and SL_CANCELLED are conditions
+ * of this process and change nothing; other codes mean that it does not. */
 enum sl_code remote_note(enum sl_code code, const struct sl_error *error)
 {
     if (code == SL_OK || code == SL_NOT_FOUND)
@@ -84,8 +90,8 @@ void remote_home(const struct symbfile_key *file_key, char out[OBJECT_NAME])
     snprintf(out, OBJECT_NAME, "%.*s%.2s/%s/", OBJECT_NAME / 2, root, hex, hex);
 }
 
-/* Parses the name of a published set of this kind, "<kind>-<generation>-<parts>-<records>-<upload id>". False for other
- * names. The generation is the time of publication in microseconds. */
+/* Parses the name of the object of a published set of this kind, "<kind>-<generation>-<parts>-<records>-<upload id>". False for other
+ * names. The generation is the time of publication in microseconds since the epoch. */
 static bool parse_marker(struct sl_str name, enum symbfile_kind kind, struct remote_marker *marker)
 {
     struct symbfile_set *set = &marker->set;
@@ -107,9 +113,9 @@ static bool parse_marker(struct sl_str name, enum symbfile_kind kind, struct rem
 
 /* ---- lists ---- */
 
-/* True if all names of the page sort after `last`, which becomes the last of them. Otherwise the list must end: a server
- * that repeats a page would make it endless. */
-static bool goes_on(const struct object_list *objects, char last[OBJECT_NAME])
+/* True if the names of the page are sorted and come after `last`, the last name of the page before; `last` becomes the last of them. False
+ * for a server that repeats a page, whose list would never end. */
+static bool page_follows(const struct object_list *objects, char last[OBJECT_NAME])
 {
     for (size_t i = 0; i < objects->count; i++) {
         char name[OBJECT_NAME];
@@ -121,7 +127,7 @@ static bool goes_on(const struct object_list *objects, char last[OBJECT_NAME])
     return true;
 }
 
-/* Lists page by page. A server that repeats names, or never ends, must not keep this fiber forever: that is an error. */
+/* Lists page by page. A server that repeats names, or whose list does not end, must not keep this fiber forever: SL_DOWNLOAD_ERROR. */
 enum sl_code remote_list(const char *prefix, const char *after, remote_listener *each, void *arg,
                          struct sl_error *error)
 {
@@ -132,7 +138,7 @@ enum sl_code remote_list(const char *prefix, const char *after, remote_listener 
     snprintf(last, sizeof last, "%s", after);
     for (unsigned pages = 0; code == SL_OK && more; pages++) {
         code = object_list(remote.bucket, sl_str(prefix), sl_str(last), objects, error);
-        if (code == SL_OK && (!goes_on(objects, last) || pages == MAX_PAGES))
+        if (code == SL_OK && (!page_follows(objects, last) || pages == MAX_PAGES))
             code = sl_fail(error, SL_DOWNLOAD_ERROR,
                            "the bucket of the upload store sends an object list that is unsorted or does not end");
         remote_note(code, error);
@@ -155,7 +161,7 @@ struct removal {
     size_t count;
 };
 
-/* Notes the name of an object to be removed; stops the list when the array is full. */
+/* Callback of remote_list(): records the name of an object to be removed; stops the list when the array is full. */
 static bool note_name(void *arg, const struct object_entry *object)
 {
     struct removal *removal = arg;
@@ -164,7 +170,7 @@ static bool note_name(void *arg, const struct object_entry *object)
     return removal->count < MAX_LISTED_OBJECTS;
 }
 
-/* Lists and removes in rounds of at most MAX_LISTED_OBJECTS, until a round is not full. */
+/* Lists at most MAX_LISTED_OBJECTS names and removes these objects, again and again until fewer are listed. */
 enum sl_code remote_remove(const char *prefix, size_t *count, struct sl_error *error)
 {
     struct removal removal = {.names = malloc(MAX_LISTED_OBJECTS * sizeof *removal.names)};
@@ -190,7 +196,7 @@ struct marker_list {
     size_t count;
 };
 
-/* Adds a published set of the wanted kind; stops the list at MARKERS. */
+/* Callback of remote_list(): adds a published set of the wanted kind; stops the list after MARKERS sets. */
 static bool note_marker(void *arg, const struct object_entry *object)
 {
     struct marker_list *list = arg;
@@ -222,11 +228,12 @@ const struct remote_marker *remote_newest(const struct remote_marker *markers, s
 }
 
 struct published_list {
-    size_t skip;
-    struct symbfile_set *sets;
+    size_t skip;               /* length of the executable's prefix */
+    struct symbfile_set *sets; /* the newest one of each kind so far */
 };
 
-/* Keeps the newest set of each kind; usually there is just one, as older ones are removed. */
+/* Callback of remote_list(): keeps the published set with the highest generation of each kind. Usually a kind has just one, as older ones
+ * are removed. */
 static bool note_published(void *arg, const struct object_entry *object)
 {
     struct published_list *list = arg;
@@ -240,8 +247,8 @@ static bool note_published(void *arg, const struct object_entry *object)
     return true;
 }
 
-/* Gets the published set of each kind. The names of both kinds begin with "r", and no other name does: one request lists
- * both. */
+/* Gets the published set of each kind by one list: the names of both kinds, "ranges" and "returnpads", begin with "r", and no other
+ * object of an executable does. */
 enum sl_code remote_published(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
                               struct sl_error *error)
 {
@@ -254,8 +261,8 @@ enum sl_code remote_published(const struct symbfile_key *file_key, struct symbfi
     return remote_list(prefix, "", note_published, &list, error);
 }
 
-/* Reads the object of a published set: its first line names the directory of the parts, the others name the parts. Their
- * number must match the set's. On failure the set has no parts to free. */
+/* Reads the object of a published set: its first line is the directory of the parts, each further line the name of a part.
+ * SL_DOWNLOAD_ERROR if the number of parts is not set->parts. On failure the set has no parts to free. */
 enum sl_code remote_manifest(const struct symbfile_key *file_key, struct symbfile_set *set, char parts[SET_NAME],
                              struct sl_error *error)
 {
@@ -298,13 +305,13 @@ enum sl_code remote_manifest(const struct symbfile_key *file_key, struct symbfil
 
 /* ---- ids ---- */
 
-struct alias_list {
-    size_t skip;
+struct alias_list { /* executables with a build id or debug id */
+    size_t skip;    /* length of "<root>by-id/<id>/" */
     struct sl_file_id ids[MAX_ALIASES];
     size_t count;
 };
 
-/* Adds the file id that the name of an association ends with. */
+/* Callback of remote_list(): adds the file id at the end of the name "<root>by-id/<id>/<file id>"; stops the list after MAX_ALIASES. */
 static bool note_alias(void *arg, const struct object_entry *object)
 {
     struct alias_list *list = arg;
@@ -316,7 +323,7 @@ static bool note_alias(void *arg, const struct object_entry *object)
     return list->count < MAX_ALIASES;
 }
 
-/* Several executables may have the same build id. Returns the one that was published last. */
+/* Several executables may have the same build id: sets file_key->file_id to the one whose symbfiles were published last. */
 enum sl_code remote_find(const char *id, struct symbfile_key *file_key, struct sl_error *error)
 {
     char prefix[OBJECT_NAME];
@@ -359,8 +366,8 @@ enum sl_code remote_info(const struct symbfile_key *file_key, struct symbfile_in
 
 /* ---- changes ---- */
 
-/* Announces a change by replacing the contents of one object by random bytes: nodes compare them with what they read before.
- * Random, as a counter could be incremented by two nodes at once. */
+/* Announces a change by writing new random bytes to the object `generation`, which other nodes compare with those that they read before.
+ * Not a counter: two nodes could write the same number at once. */
 enum sl_code remote_changed(struct sl_error *error)
 {
     uint8_t random[16];
@@ -372,8 +379,8 @@ enum sl_code remote_changed(struct sl_error *error)
     return remote_write("symbfiles/generation", sl_str(hex), error);
 }
 
-/* Reads the bytes that announce changes; zeros if nothing was ever uploaded. With a short time limit and one attempt, as
- * look-ups wait for the answer. */
+/* Reads the random bytes that announce changes; zeros if nothing was ever uploaded. Has a short time limit and makes one attempt, as
+ * look-ups wait for it. */
 enum sl_code remote_generation(uint64_t number[2], struct sl_error *error)
 {
     struct sl_buf text = {0};

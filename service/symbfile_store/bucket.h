@@ -1,5 +1,7 @@
-/* The store of uploads in a bucket, which several nodes share. There are no locks in a bucket: a change that must be atomic is
- * one object, and the state is in the names of objects, as in a directory (symbfile_store.h).
+/* The store of uploaded symbfiles in a bucket, which several nodes share. There are no locks in a bucket, so a change that must be atomic
+ * is the writing of one object; and the state is in the names of objects, as in a directory (symbfile_store.h).
+ *
+ * A "set" is all parts of one upload for an executable: `count` parts of a kind (ranges or returnpads) with the same upload id.
  *
  *     symbfiles/generation                         random bytes, replaced after every change
  *     symbfiles/open/<scope>/<file id>/<parts>     an incomplete upload; as old as its last part
@@ -8,20 +10,20 @@
  *                         /parts/<parts>/<number>.<SHA-256>.<mode>.<records>.<inflated bytes>
  *                         /<kind>-<generation>-<parts>-<records>-<upload id>    published; the highest generation counts
  *
- * <root> is "symbfiles/" or "symbfiles/scopes/<scope>/"; <parts> is "<kind>-<count>-<upload id>-<generation>", where the
- * generation is that of the published set with this count and upload id (0: none), so that a set that is uploaded again is not
- * mixed with it. The object of a published set lists its parts: the line "<parts>", then a name per line. Nothing is copied to
- * publish it. Of two parts with the same number the newer one counts. For example ranges-1700000000000000-2-7-build7:
+ * <root> is "symbfiles/" or "symbfiles/scopes/<scope>/"; <parts> is "<kind>-<count>-<upload id>-<generation>". Its generation is that of
+ * the published set with the same count and upload id (0: there is none), so that parts of a set that is uploaded again are not mixed with
+ * those of the published one. The object of a published set lists its parts: first the line "<parts>", then a name per line. Publishing a
+ * set copies nothing. Of two parts with the same number the newer one counts. For example ranges-1700000000000000-2-7-build7 contains:
  *
  *     ranges-2-build7-0
  *     0000000000.9f86d081884c...0a08.s.3.128
  *     0000000001.60303ae22b99...8752.s.4.160
  *
- * To find out if a set is complete a node lists the objects after the last consecutive part that it knows of: so all parts of a
- * set together cost it as many steps as there are parts.
+ * To find out whether a set is complete a node lists only the objects after the last part up to which it knows that none is missing. So the
+ * work for a set grows linearly with its parts.
  *
- * Private to this folder. In fibers, as everything waits for the bucket. SL_NOT_FOUND: the object does not exist; SL_BUSY and
- * SL_CANCELLED: a condition of this node; any other error: the store does not answer correctly. */
+ * Private to this folder. Call these functions in fibers, as they wait for the bucket. SL_NOT_FOUND: the object does not exist; SL_BUSY and
+ * SL_CANCELLED: a condition of this node; any other error: the store does not respond correctly. */
 #pragma once
 
 #include "objectstore/objectstore.h"
@@ -36,25 +38,28 @@ void remote_open(const struct config *config);
 void remote_close(void);
 const struct object_store *remote_bucket(void); /* NULL: the store is a directory */
 
-/* Records the result of a request, for /status and the log; returns `code`. */
+/* Records, for /status and the log, by the result of a request whether the store responds; returns `code`. */
 enum sl_code remote_note(enum sl_code code, const struct sl_error *error);
 
-/* Attributes of the objects, without their bytes. */
+/* Attributes with which objects are written; a copy gets the bytes. */
 extern const struct object_contents remote_contents;
 /* Writes an object, or replaces it. */
 enum sl_code remote_write(const char *name, struct sl_str text, struct sl_error *error) SL_SUSPENDS;
 
-/* Like the functions of symbfile_store.h with the same suffix. */
+/* Gets the published set of each kind (generation 0 = none), without its parts. */
 enum sl_code remote_published(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
                               struct sl_error *error) SL_SUSPENDS;
+/* Finds the executable with this build id or debug id whose symbfiles were published last. file_key->scope is given; sets ->file_id. */
 enum sl_code remote_find(const char *id, struct symbfile_key *file_key, struct sl_error *error) SL_SUSPENDS;
 /* Reads the description of the executable. SL_OK with an empty `info` if nothing is known. */
 enum sl_code remote_info(const struct symbfile_key *file_key, struct symbfile_info *info,
                          struct sl_error *error) SL_SUSPENDS;
+/* Tells all nodes that something in the store has changed, by changing its generation. */
 enum sl_code remote_changed(struct sl_error *error) SL_SUSPENDS;
 /* Reads the generation, which changes whenever something in the store has changed. */
 enum sl_code remote_generation(uint64_t number[2], struct sl_error *error) SL_SUSPENDS;
 
+/* Make the prefixes of object names: "symbfiles/" or "symbfiles/scopes/<scope>/"; and of an executable, "<root><aa>/<file id>/". */
 void remote_root(const char *scope, char out[OBJECT_NAME]);
 void remote_home(const struct symbfile_key *file_key, char out[OBJECT_NAME]);
 
@@ -62,14 +67,14 @@ struct remote_marker {       /* a published set */
     struct symbfile_set set; /* without its list of parts */
     char upload_id[65];
 };
-/* Gets the published sets of a kind, at most MARKERS. */
+/* Gets the published sets of a kind, at most MARKERS. There may be several, as older ones are removed after a new one was published. */
 enum { MARKERS = 16 };
 enum sl_code remote_markers(const struct symbfile_key *file_key, enum symbfile_kind kind,
                             struct remote_marker markers[MARKERS], size_t *count, struct sl_error *error) SL_SUSPENDS;
 /* Returns the set with the highest generation; NULL if there is none. */
 const struct remote_marker *remote_newest(const struct remote_marker *markers, size_t count);
 
-/* Reads the list of a published set: `parts` gets the name of the directory of its parts, the set its parts (free them). */
+/* Reads the object of a published set: `parts` gets the name of the directory of its parts, set->have its parts (free them). */
 enum sl_code remote_manifest(const struct symbfile_key *file_key, struct symbfile_set *set, char parts[SET_NAME],
                              struct sl_error *error) SL_SUSPENDS;
 
@@ -82,43 +87,47 @@ enum sl_code remote_remove(const char *prefix, size_t *count, struct sl_error *e
 
 /* ---- bucket_parts.c ---- */
 
-/* Writes "<kind>-<count>-<upload id>-<generation>", and parses kind and count of such a name. */
+/* Make the name of the directory of a set's parts, "<kind>-<count>-<upload id>-<generation>"; and parse kind and count of such a name. */
 void remote_parts_name(enum symbfile_kind kind, uint64_t count, const char *upload_id, uint64_t generation,
                        char out[SET_NAME]);
 bool remote_parse_parts_name(const char *name, enum symbfile_kind *kind, uint64_t *count);
-/* "<home>parts/<name>/<rest>" */
+/* Makes the object name "<root><aa>/<file id>/parts/<name>/<rest>". */
 void remote_in_parts(const struct symbfile_key *file_key, const char *name, const char *rest, char out[OBJECT_NAME]);
+/* Makes the last component of the name of a part's object. */
 void remote_part_name(const struct symbfile_part_file *part, char out[PART_NAME]);
 
 struct remote_part_list {
-    size_t skip;                      /* length of the prefix that the objects' names have before the parts' names */
-    uint64_t most;                    /* parts of the set: ignores higher numbers */
-    struct symbfile_part_file *parts; /* by number; the newest ones */
-    char (*modified)[40];
+    size_t skip;   /* length of the prefix that the objects' names have before the parts' names */
+    uint64_t most; /* number of parts of the set; parts with this number and higher ones are ignored */
+    struct symbfile_part_file *parts; /* by number; the newest one of each number */
+    char (*modified)[40];             /* of each part: when its object was written */
     size_t count, capacity, modified_capacity;
     bool failed; /* out of memory */
 };
-remote_listener remote_note_part; /* adds a part to the list `arg` */
+remote_listener remote_note_part; /* callback of remote_list(): adds a part to the struct remote_part_list `arg` */
+/* Lists the parts in the directory `name`; free the list also on failure. */
 enum sl_code remote_list_parts(const struct symbfile_key *file_key, const char *name, struct remote_part_list *list,
                                struct sl_error *error) SL_SUSPENDS;
 void remote_part_list_free(struct remote_part_list *list);
 
-/* Counts consecutive parts from the first one; starts at the last one that this node knows of. */
+/* Sets `*complete` to the number of consecutive parts in the directory `name`, from part 0 on. The count of the last call is cached: only
+ * later parts are listed. */
 enum sl_code remote_count_parts(const struct symbfile_key *file_key, const char *name, uint64_t *complete,
                                 struct sl_error *error) SL_SUSPENDS;
+/* Drop the cached count of one directory, or of all. */
 void remote_drop_count(const struct symbfile_key *file_key, const char *name);
 void remote_clear_counts(void);
 
-/* Downloads the parts of a published set: `home` gets the path of a directory that contains the set's directory. Remove it with
- * remote_remove_copy. */
+/* Downloads the parts of a published set to "<home>/<name of the set>/", named as in a store that is a directory. `home` gets the path of a
+ * new temporary directory; remove it by remote_remove_copy(). */
 enum sl_code remote_copy(const struct symbfile_key *file_key, const struct symbfile_set *set, char home[STORE_PATH],
                          struct sl_error *error) SL_SUSPENDS;
-/* Does the same for a set whose list of parts is loaded; they are in the directory `parts`. */
+/* Does what remote_copy() does for the parts in set->have, published or not, which are in the bucket's directory `parts`. */
 enum sl_code remote_copy_set(const struct symbfile_key *file_key, const char *parts, const struct symbfile_set *set,
                              char home[STORE_PATH], struct sl_error *error) SL_SUSPENDS;
 void remote_remove_copy(const char *home) SL_SUSPENDS;
 
-/* ---- bucket_sets.c ---- */
+/* ---- bucket_sets.c: what the functions symbfile_add, _status and _delete in symbfile_store.h do, for a bucket ---- */
 bool remote_add(const struct symbfile_upload_set *arrival, struct symbfile_failure *failure) SL_SUSPENDS;
 enum sl_code remote_status(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
                            bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any,

@@ -1,4 +1,4 @@
-/* Parts in the bucket: names, lists, and local copies. */
+/* The parts of uploaded symbfiles in a bucket: names of their objects, lists and counts of them, and local copies. */
 #include "symbfile_store/bucket.h"
 
 #include <errno.h>
@@ -14,14 +14,14 @@
 
 /* ---- names ---- */
 
-/* "<kind>-<count>-<upload id>-<generation>" */
+/* Makes the name "<kind>-<count>-<upload id>-<generation>". */
 void remote_parts_name(enum symbfile_kind kind, uint64_t count, const char *upload_id, uint64_t generation,
                        char out[SET_NAME])
 {
     snprintf(out, SET_NAME, "%s-%" PRIu64 "-%s-%" PRIu64, symbfile_kind_names[kind], count, upload_id, generation);
 }
 
-/* Parses kind and count of such a name. */
+/* Parses kind and count of a name "<kind>-<count>-<upload id>-<generation>"; false for other names. */
 bool remote_parse_parts_name(const char *name, enum symbfile_kind *kind, uint64_t *count)
 {
     for (int i = 0; i < SYMBFILE_KINDS; i++) {
@@ -35,7 +35,7 @@ bool remote_parse_parts_name(const char *name, enum symbfile_kind *kind, uint64_
     return false;
 }
 
-/* "<home>parts/<name>/<rest>" */
+/* Makes the object name "<root><aa>/<file id>/parts/<name>/<rest>" of an executable. */
 void remote_in_parts(const struct symbfile_key *file_key, const char *name, const char *rest, char out[OBJECT_NAME])
 {
     char home[OBJECT_NAME];
@@ -60,8 +60,8 @@ void remote_part_list_free(struct remote_part_list *list)
     *list = (struct remote_part_list){0};
 }
 
-/* Adds a part to the list. Of two with the same number, which are adjacent, the newer one counts. True (go on) also for other names; false
- * when out of memory (list->failed). */
+/* Callback of remote_list(): adds a part to the list. Objects with the same number follow each other; the one written last is kept. Other
+ * names are skipped. False, which ends the list, only when out of memory (list->failed). */
 bool remote_note_part(void *arg, const struct object_entry *object)
 {
     struct remote_part_list *list = arg;
@@ -101,103 +101,104 @@ enum sl_code remote_list_parts(const struct symbfile_key *file_key, const char *
     return code == SL_OK && list->failed ? sl_fail(error, SL_BUSY, "out of memory") : code;
 }
 
-/* ---- number of consecutive parts, from the first on, that this node knows of; evicted ones are counted again ---- */
+/* ---- cached numbers of consecutive parts, from part 0 on; after eviction the parts are counted again ---- */
 
-struct part_copy_progress {
-    struct lru_entry entry; /* its key is the prefix of the parts' names */
-    uint64_t complete;
-    char prefix[];
+struct part_count {
+    struct lru_entry entry; /* its key is `prefix` */
+    uint64_t complete;      /* all parts with lower numbers exist */
+    char prefix[];          /* of the names of the parts' objects */
 };
 
-static void progress_release(struct lru *lru, struct lru_entry *entry)
+static void part_count_release(struct lru *lru, struct lru_entry *entry)
 {
     (void)lru;
-    free(LRU_ITEM(entry, struct part_copy_progress, entry));
+    free(LRU_ITEM(entry, struct part_count, entry));
 }
 
-static struct lru progress = {.max_size = UINT64_MAX, .max_count = 1024, .release = progress_release};
+static struct lru part_counts = {.max_size = UINT64_MAX, .max_count = 1024, .release = part_count_release};
 
-static uint64_t progress_get(const char *prefix)
+/* Returns the cached number of consecutive parts; 0 if none is cached. */
+static uint64_t part_count_get(const char *prefix)
 {
-    struct lru_entry *entry = lru_get(&progress, sl_str(prefix), 0);
-    return entry ? LRU_ITEM(entry, struct part_copy_progress, entry)->complete : 0;
+    struct lru_entry *entry = lru_get(&part_counts, sl_str(prefix), 0);
+    return entry ? LRU_ITEM(entry, struct part_count, entry)->complete : 0;
 }
 
-/* Remembers how many consecutive parts there are; without memory they are just counted again. */
-static void progress_put(const char *prefix, uint64_t complete)
+/* Caches the number of consecutive parts. Does nothing when out of memory: then they are counted again from part 0. */
+static void part_count_put(const char *prefix, uint64_t complete)
 {
     size_t size = strlen(prefix) + 1;
-    struct part_copy_progress *known = malloc(sizeof *known + size);
+    struct part_count *known = malloc(sizeof *known + size);
     if (!known)
         return;
-    *known = (struct part_copy_progress){.complete = complete};
+    *known = (struct part_count){.complete = complete};
     memcpy(known->prefix, prefix, size);
     known->entry.key = sl_str(known->prefix);
-    if (!lru_put(&progress, &known->entry))
+    if (!lru_put(&part_counts, &known->entry))
         free(known);
 }
 
-/* Forgets how many parts of a set are there, so that they are counted anew. */
+/* Drops the cached number of consecutive parts in the directory `name`, so that they are counted again from part 0. */
 void remote_drop_count(const struct symbfile_key *file_key, const char *name)
 {
     char prefix[OBJECT_NAME];
     remote_in_parts(file_key, name, "", prefix);
-    struct lru_entry *entry = lru_find(&progress, sl_str(prefix));
+    struct lru_entry *entry = lru_find(&part_counts, sl_str(prefix));
     if (entry)
-        lru_remove(&progress, entry);
+        lru_remove(&part_counts, entry);
 }
 
 void remote_clear_counts(void)
 {
-    lru_clear(&progress);
+    lru_clear(&part_counts);
 }
 
-struct advance {
-    size_t skip;
-    uint64_t complete;
+struct part_counting {
+    size_t skip;       /* length of the prefix of the parts' names */
+    uint64_t complete; /* all parts with lower numbers exist */
 };
 
-/* Counts consecutive parts; stops the list at the first gap. Names are in numeric order. */
-static bool note_progress(void *arg, const struct object_entry *object)
+/* Callback of remote_list(), which lists the parts in numeric order: counts them; stops the list at the first missing number. */
+static bool count_part(void *arg, const struct object_entry *object)
 {
-    struct advance *advance = arg;
+    struct part_counting *counting = arg;
     struct symbfile_part_file part;
     char name[PART_NAME];
-    struct sl_str rest = {object->name.data + advance->skip, object->name.size - advance->skip};
+    struct sl_str rest = {object->name.data + counting->skip, object->name.size - counting->skip};
     snprintf(name, sizeof name, SL_STR_FMT, SL_STR_ARG(rest));
-    if (rest.size >= sizeof name || !store_parse_part_name(name, &part) || part.number < advance->complete)
+    if (rest.size >= sizeof name || !store_parse_part_name(name, &part) || part.number < counting->complete)
         return true;
-    if (part.number > advance->complete)
+    if (part.number > counting->complete)
         return false;
-    advance->complete++;
+    counting->complete++;
     return true;
 }
 
-/* Counts the consecutive parts from the first one on. Lists only the names after those it has counted before: the number
- * without a dot sorts just before the names of that part. */
+/* Counts on from the cached number N of consecutive parts, by listing the names that sort after the ten digits of N. The names of part N
+ * begin with these digits and a dot, so they are the first ones listed. */
 enum sl_code remote_count_parts(const struct symbfile_key *file_key, const char *name, uint64_t *complete,
                                 struct sl_error *error)
 {
     char prefix[OBJECT_NAME], after[OBJECT_NAME];
     remote_in_parts(file_key, name, "", prefix);
-    struct advance advance = {.skip = strlen(prefix), .complete = progress_get(prefix)};
-    snprintf(after, sizeof after, "%.*s%010" PRIu64, OBJECT_NAME - 32, prefix, advance.complete);
-    enum sl_code code = remote_list(prefix, after, note_progress, &advance, error);
+    struct part_counting counting = {.skip = strlen(prefix), .complete = part_count_get(prefix)};
+    snprintf(after, sizeof after, "%.*s%010" PRIu64, OBJECT_NAME - 32, prefix, counting.complete);
+    enum sl_code code = remote_list(prefix, after, count_part, &counting, error);
     if (code == SL_OK)
-        progress_put(prefix, advance.complete);
-    *complete = advance.complete;
+        part_count_put(prefix, counting.complete);
+    *complete = counting.complete;
     return code;
 }
 
 /* ---- local copies ---- */
 
-struct part_copy {
+struct part_copy { /* pool work on the local copy of a set of parts */
     const char *home;
-    char path[STORE_PATH + 400];
-    int fd;
+    char path[STORE_PATH + 400]; /* of the file or directory to make */
+    int fd;                      /* result: of the file; -1: failed */
 };
 
-/* Pool work: makes the directory of the copy. `fd` is 0 on success, as there is no file yet. */
+/* Pool work: makes the directory of the copy. Sets copy->fd to 0 for success, -1 for failure: there is no file to be opened yet. */
 static void copy_begin(void *arg)
 {
     struct part_copy *copy = arg;
@@ -221,14 +222,15 @@ static void copy_remove(void *arg)
     store_remove_tree(arg);
 }
 
-/* Removes the copy, on this thread if the pool does not accept the work: it must not be left behind. */
+/* Removes the copy, on the pool or, if that does not accept the work, on this thread: it must not be left behind. */
 void remote_remove_copy(const char *home)
 {
     if (pool_run(POOL_IO, copy_remove, (void *)home, NULL) != SL_OK)
         store_remove_tree(home);
 }
 
-/* Downloads one part into a new file of the copy, named as in a store that is a directory. */
+/* Downloads the part set->have[index] from the bucket's directory `parts` into a new file "<home>/<name of the set>/<part>", named as in a
+ * store that is a directory. */
 static enum sl_code copy_part(const struct symbfile_key *file_key, const char *parts, const struct symbfile_set *set,
                               size_t index, const char *home, struct sl_error *error)
 {
@@ -248,7 +250,7 @@ static enum sl_code copy_part(const struct symbfile_key *file_key, const char *p
     return code;
 }
 
-/* Downloads the parts in set->have to "<home>/<name of the set>/". */
+/* Makes a new directory `home` and downloads the parts in set->have to "<home>/<name of the set>/". Removes it on failure. */
 enum sl_code remote_copy_set(const struct symbfile_key *file_key, const char *parts, const struct symbfile_set *set,
                              char home[STORE_PATH], struct sl_error *error)
 {

@@ -1,5 +1,5 @@
-/* Sets of parts in the bucket: staged, published, replaced, dropped. The lock of the executable excludes other fibers of this
- * process only; other processes and nodes may do the same concurrently. */
+/* Uploaded symbfiles in a bucket, as sets of parts: stores parts, publishes complete sets, replaces and deletes sets. The caller holds the
+ * lock of the executable, but that excludes other fibers of this process only: other processes and nodes may do the same concurrently. */
 #include "symbfile_store/bucket.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 
-/* Reports a failure to the client: this node is busy, or the store does not respond. Always false. */
+/* Sets the failure of an upload: this node is busy (SL_BUSY, SL_CANCELLED), or the store does not respond. Always returns false. */
 static bool refuse(struct symbfile_failure *failure, enum sl_code code, const struct sl_error *error)
 {
     if (code == SL_BUSY || code == SL_CANCELLED)
@@ -23,7 +23,8 @@ static bool refuse(struct symbfile_failure *failure, enum sl_code code, const st
 
 /* ---- objects ---- */
 
-/* Makes the name of the object in open/ that marks an incomplete upload; its age decides when the upload expires. */
+/* Makes the name of the object below symbfiles/open/ that stands for an incomplete upload; its age decides when the upload expires.
+ * `name` is the directory of the upload's parts; "" gives the prefix for all uploads of the executable. */
 static void open_name(const struct symbfile_key *file_key, const char *name, char out[OBJECT_NAME])
 {
     char hex[FILE_ID_HEX];
@@ -38,15 +39,15 @@ static enum sl_code delete_object(const char *name, struct sl_error *error)
 
 /* ---- publishing ---- */
 
-struct bucket_set_publishing {
+struct bucket_set_publishing { /* a set of parts that is stored, published or removed */
     const struct symbfile_key *file_key;
     const char *upload_id;
-    char parts[SET_NAME];
+    char parts[SET_NAME]; /* name of the directory of its parts */
     struct symbfile_set set;
-    bool news; /* the published sets have changed */
+    bool must_announce; /* look-ups may have another answer now: other nodes must be told */
 };
 
-struct bucket_set_check { /* pool work */
+struct bucket_set_check { /* store_check_set() on the pool */
     const char *home;
     struct symbfile_set *set;
     struct symbfile_failure *failure;
@@ -59,8 +60,9 @@ static void check_job(void *arg)
     check->good = store_check_set(check->home, check->set, check->failure);
 }
 
-/* Validates the parts of a set. Pieces are downloaded and read together; of complete symbfiles only the names are checked. False with
- * `failure`: of the upload, or (status 500 and above) of the store. */
+/* Checks that the parts of a set are valid together. If they are pieces of one split symbfile they are downloaded and decoded; if each is a
+ * symbfile of its own, it was checked when it arrived, and only the limits of size are checked by the names. False with `failure`: the
+ * upload is invalid or, with a status of 500 and above, the store has failed. */
 static bool check_parts(struct bucket_set_publishing *p, struct symbfile_failure *failure)
 {
     char home[STORE_PATH] = "";
@@ -77,6 +79,7 @@ static bool check_parts(struct bucket_set_publishing *p, struct symbfile_failure
     return code == SL_OK ? check.good : refuse(failure, SL_BUSY, &error);
 }
 
+/* Deletes the object that stands for the set as an incomplete upload. */
 static enum sl_code remove_open(const struct bucket_set_publishing *p, struct sl_error *error)
 {
     char name[OBJECT_NAME];
@@ -84,7 +87,7 @@ static enum sl_code remove_open(const struct bucket_set_publishing *p, struct sl
     return delete_object(name, error);
 }
 
-/* Removes the parts of a set, then its object in open/: in this order, so that a sweep finds the rest if this fails. */
+/* Removes the parts of a set, then its object below open/: if this ends in between, remote_sweep() still finds the set by that object. */
 static enum sl_code drop_parts(const struct bucket_set_publishing *p, struct sl_error *error)
 {
     char prefix[OBJECT_NAME];
@@ -93,7 +96,7 @@ static enum sl_code drop_parts(const struct bucket_set_publishing *p, struct sl_
     return code == SL_OK ? remove_open(p, error) : code;
 }
 
-/* Publishes the set: writes the object whose name and contents describe it. This one write makes it visible. */
+/* Writes the object whose name and contents describe the published set. This one write publishes it. */
 static enum sl_code write_marker(struct bucket_set_publishing *p, uint64_t generation, struct sl_error *error)
 {
     char name[OBJECT_NAME];
@@ -113,8 +116,8 @@ static enum sl_code write_marker(struct bucket_set_publishing *p, uint64_t gener
     return code;
 }
 
-/* Removes a replaced set: its marker first, so that no published set lacks parts; then its parts, unless the new set uses
- * them. If it is unknown whether it does, the parts stay. */
+/* Removes a published set that was replaced: first the object that describes it, so that no published set lacks parts; then its parts,
+ * unless the new set uses them too, or the list of them could not be read, so that this is unknown. */
 static enum sl_code remove_published(const struct bucket_set_publishing *p, const struct remote_marker *marker,
                                      struct sl_error *error)
 {
@@ -134,8 +137,8 @@ static enum sl_code remove_published(const struct bucket_set_publishing *p, cons
     return remote_remove(name, NULL, error);
 }
 
-/* Publishes the set in place of the old one, unless both are equal. If the store fails later, the old one may remain: it has a
- * lower generation. */
+/* Publishes the set in place of the published one, if there is one. If both have the same contents the new one is dropped instead.
+ * Errors of removing the old set are ignored: it has a lower generation, so it is no longer used. */
 static enum sl_code publish(struct bucket_set_publishing *p, struct sl_error *error)
 {
     struct remote_marker markers[MARKERS];
@@ -153,8 +156,8 @@ static enum sl_code publish(struct bucket_set_publishing *p, struct sl_error *er
     }
     if (code != SL_OK)
         return code;
-    p->news = true; /* set even if unchanged: the first publisher may have crashed before it announced the change */
-    if (same)
+    p->must_announce = true; /* also if unchanged: whoever published it may have crashed before announcing it */
+    if (same)                /* if it is the published set itself, left as incomplete by a crash, its parts must stay */
         return strcmp(parts, p->parts) == 0 ? remove_open(p, error) : drop_parts(p, error);
     uint64_t generation = clock_wall_us(), before = newest ? newest->set.generation : 0;
     code = write_marker(p, generation > before ? generation : before + 1, error);
@@ -167,8 +170,8 @@ static enum sl_code publish(struct bucket_set_publishing *p, struct sl_error *er
     return SL_OK;
 }
 
-/* Lists the parts again, as they may have been dropped meanwhile, and publishes a complete set. An invalid set is removed; if the store
- * failed, the parts stay. False with `failure`. */
+/* Called when all parts seem to be there: lists them again, as another node may have removed them meanwhile, checks them and publishes the
+ * set. An invalid set is removed; if the store failed, the parts stay. False with `failure`. */
 static bool complete(struct bucket_set_publishing *p, struct symbfile_failure *failure)
 {
     struct remote_part_list list;
@@ -180,7 +183,7 @@ static bool complete(struct bucket_set_publishing *p, struct symbfile_failure *f
     remote_drop_count(p->file_key, p->parts);
     if (whole) {
         good = check_parts(p, failure);
-        code = good ? publish(p, &error) : failure->status < 500 ? drop_parts(p, &error) : SL_OK;
+        code = good ? publish(p, &error) : failure->status < 500 ? drop_parts(p, &error) : SL_OK; /* < 500: invalid */
         if (good && code != SL_OK)
             good = refuse(failure, code, &error);
     }
@@ -190,8 +193,8 @@ static bool complete(struct bucket_set_publishing *p, struct symbfile_failure *f
 
 /* ---- adding ---- */
 
-/* Stores the part in its set and removes older ones with the same number. The object in open/ is written first, so that cleaning finds a
- * set that stays incomplete. */
+/* Stores the received part below the directory `parts`, unless it is there already, and removes an older part with the same number. The
+ * object below open/ is written first, by which remote_sweep() finds a set that stays incomplete. */
 static enum sl_code stage(const struct symbfile_upload_set *a, const char *parts, struct sl_error *error)
 {
     char prefix[OBJECT_NAME], number[32], name[OBJECT_NAME], part[PART_NAME];
@@ -218,7 +221,8 @@ static enum sl_code stage(const struct symbfile_upload_set *a, const char *parts
     return code;
 }
 
-/* Associates an id with the executable: an empty object whose name contains both. */
+/* Writes the empty object "<root>by-id/<id>/<file id>", by which the executable is found by its build id or debug id. Does nothing for an
+ * empty id. */
 static enum sl_code write_id(const struct symbfile_key *file_key, const char *id, struct sl_error *error)
 {
     char name[OBJECT_NAME], hex[FILE_ID_HEX];
@@ -230,8 +234,9 @@ static enum sl_code write_id(const struct symbfile_key *file_key, const char *id
     return remote_write(name, SL_STR(""), error);
 }
 
-/* Merges the description of an upload into the stored one. Writes the associations first: so every id in the description has one. */
-static enum sl_code update_info(const struct symbfile_upload_set *a, bool *news, struct sl_error *error)
+/* Merges the description in an upload into the stored one of the executable. Writes the by-id objects before the description, so that the
+ * executable can be found by every id in a stored description. Sets `*must_announce` if the description changes. */
+static enum sl_code update_info(const struct symbfile_upload_set *a, bool *must_announce, struct sl_error *error)
 {
     struct symbfile_info info;
     char name[OBJECT_NAME];
@@ -239,7 +244,7 @@ static enum sl_code update_info(const struct symbfile_upload_set *a, bool *news,
     enum sl_code code = remote_info(&a->file_key, &info, error);
     if (code != SL_OK || !info_merge(&info, a->info))
         return code;
-    *news = true;
+    *must_announce = true;
     code = write_id(&a->file_key, info.build_id, error);
     if (code == SL_OK)
         code = write_id(&a->file_key, info.debug_id, error);
@@ -252,8 +257,8 @@ static enum sl_code update_info(const struct symbfile_upload_set *a, bool *news,
     return code;
 }
 
-/* Makes the name of the directory for the set's parts: a new one if the newest published set has the same number of parts
- * and upload id. */
+/* Makes the name of the directory for the set's parts. It contains the generation of the newest published set if that has the same
+ * number of parts and upload id, whose parts are in a directory of another name; else 0. */
 static enum sl_code find_parts_name(const struct symbfile_upload_set *a, char out[SET_NAME], struct sl_error *error)
 {
     struct remote_marker markers[MARKERS];
@@ -265,8 +270,8 @@ static enum sl_code find_parts_name(const struct symbfile_upload_set *a, char ou
     return code;
 }
 
-/* Adds the part; publishes the set if all parts are there now. Notifies other nodes only of changes that look-ups
- * can see. */
+/* Stores the part and publishes its set if all parts are there now. Other nodes are told only if look-ups may have another answer: a set
+ * was published, or the description of the executable has changed. */
 bool remote_add(const struct symbfile_upload_set *a, struct symbfile_failure *failure)
 {
     struct bucket_set_publishing p = {
@@ -278,25 +283,26 @@ bool remote_add(const struct symbfile_upload_set *a, struct symbfile_failure *fa
     if (code == SL_OK)
         code = stage(a, p.parts, &error);
     if (code == SL_OK)
-        code = update_info(a, &p.news, &error);
+        code = update_info(a, &p.must_announce, &error);
     if (code == SL_OK)
         code = remote_count_parts(&a->file_key, p.parts, &count, &error);
     if (code == SL_OK && count >= a->parts)
         good = complete(&p, failure);
-    if (code == SL_OK && good && p.news)
+    if (code == SL_OK && good && p.must_announce)
         code = remote_changed(&error);
     return code == SL_OK ? good : refuse(failure, code, &error);
 }
 
 /* ---- look-ups ---- */
 
-struct staged_upload { /* newest staged set of a kind */
-    size_t skip;
+struct staged_upload { /* the incomplete set of a kind that got a part last */
+    size_t skip;       /* length of "<root><aa>/<file id>/parts/" */
     enum symbfile_kind kind;
-    char name[SET_NAME], modified[40];
+    char name[SET_NAME], modified[40]; /* of its directory; when it got the part */
 };
 
-/* Keeps the name of the set whose part was stored last. Times are ISO 8601 texts, so they can be compared as texts. */
+/* Callback of remote_list(): keeps the directory of the part that was stored last. Times are ISO 8601 texts, so they can be compared as
+ * texts. */
 static bool note_staged(void *arg, const struct object_entry *object)
 {
     struct staged_upload *staged = arg;
@@ -311,14 +317,14 @@ static bool note_staged(void *arg, const struct object_entry *object)
     return true;
 }
 
-/* Converts the time of an object to seconds since the epoch; 0 if it cannot be read. */
+/* Converts the time of an object, an ISO 8601 text, to seconds since the epoch; 0 if it has another format. */
 static int64_t parse_seconds(const char *modified)
 {
     struct tm tm = {0};
     return strptime(modified, "%Y-%m-%dT%H:%M:%S", &tm) ? (int64_t)timegm(&tm) : 0;
 }
 
-/* Describes the newest incomplete set of a kind. `*known` is set only if it has parts. */
+/* Fills in the incomplete set of a kind that got a part last, with its parts. `*known` is set to true only if there is one. */
 static enum sl_code staged_status(const struct symbfile_key *file_key, enum symbfile_kind kind,
                                   struct symbfile_set *set, bool *known, struct sl_error *error)
 {
@@ -362,7 +368,8 @@ enum sl_code remote_status(const struct symbfile_key *file_key, struct symbfile_
     return code;
 }
 
-/* Removes all uploads of an executable: markers first, so that no published set lacks parts. */
+/* Removes all uploads of an executable: first the objects of published sets ("r...": ranges and returnpads), so that no published set lacks
+ * parts; then the parts, then the objects of incomplete uploads. `*any`: there were some. */
 enum sl_code remote_delete(const struct symbfile_key *file_key, bool *any, struct sl_error *error)
 {
     char home[OBJECT_NAME], prefix[OBJECT_NAME];
@@ -384,13 +391,14 @@ enum sl_code remote_delete(const struct symbfile_key *file_key, bool *any, struc
 
 /* ---- incomplete uploads ---- */
 
-struct expired {
+struct expired { /* objects below symbfiles/open/ that are too old */
     char (*names)[OBJECT_NAME];
     size_t count;
-    int64_t before_s;
+    int64_t before_s; /* too old: written at this time or before */
 };
 
-/* Notes an object that is too old; objects without a readable time are kept. */
+/* Callback of remote_list(): records an object that is too old; one whose time cannot be read is kept. Stops the list when the array is
+ * full. */
 static bool note_expired(void *arg, const struct object_entry *object)
 {
     struct expired *expired = arg;
@@ -418,8 +426,8 @@ static bool parse_open_name(const char *name, struct symbfile_key *file_key, cha
     return true;
 }
 
-/* Removes an expired incomplete upload. If its parts are those of a published set, only the object in open/ was left behind,
- * by a crash: then the parts stay. Names that cannot be parsed are removed. */
+/* Removes an expired incomplete upload, by the name of its object below open/. If its parts are those of a published set, a crash has
+ * left only that object behind: then the parts stay. An object whose name cannot be parsed is removed. */
 static enum sl_code drop_expired(const char *name, struct sl_error *error)
 {
     struct bucket_set_publishing p = {.set = {.parts = 0}};

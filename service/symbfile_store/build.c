@@ -1,8 +1,9 @@
-/* Makes the index that look-ups read (kind `symbfile_index`) of the uploaded parts of a set of symbfiles. */
+/* converter_symbfile_index: makes the index that look-ups read from the uploaded parts of a symbfile. */
 #include "symbfile_store/converters.h"
 #include "symbfile_store/impl.h"
 
-/* Creates the decoder of a part, unless it exists. False when out of memory. */
+/* Creates the decoder r->part, unless it exists. As part 0 of 1: the symbfile that it decodes, split or not, must be complete at its end.
+ * False when out of memory. */
 static bool open_part(struct set_reader *r, struct symbfile_failure *failure)
 {
     if (!r->part)
@@ -17,8 +18,8 @@ bool set_reader_feed(struct set_reader *r, struct sl_bytes bytes, struct symbfil
     return open_part(r, failure) && symbfile_part_feed(r->part, bytes, failure);
 }
 
-/* Ends a part. A symbfile that is split goes on in the next part, so only its last part is finished. False if the part is not complete,
- * with `failure`. */
+/* A symbfile that is split continues in the next part, so only at the end of its last part it is checked to be complete; the decoder is
+ * kept until then. */
 bool set_reader_end_part(struct set_reader *r, bool is_last, struct symbfile_failure *failure)
 {
     if (!open_part(r, failure))
@@ -37,7 +38,7 @@ void set_reader_close(struct set_reader *r)
     r->part = NULL;
 }
 
-/* Splits the i-th part off the rest; false if the rest is shorter. */
+/* Removes the i-th part, whose length is in `lengths`, from the front of `rest`; false if `rest` is shorter. */
 static bool cut_part(struct sl_bytes *rest, struct sl_bytes lengths, size_t i, struct sl_bytes *part)
 {
     uint64_t length;
@@ -50,7 +51,7 @@ static bool cut_part(struct sl_bytes *rest, struct sl_bytes lengths, size_t i, s
     return true;
 }
 
-/* Decodes all parts into the sink. A failure of the upload becomes an error code (store_failure_code). */
+/* Decodes all parts of the converter's input; their records go to the sink. */
 static enum sl_code read_parts(const struct converter_call *call, struct sl_symbfile_sink *sink, struct sl_error *error)
 {
     const struct symbfile_index_options *options = converter_options(call);
@@ -71,7 +72,7 @@ static enum sl_code read_parts(const struct converter_call *call, struct sl_symb
     return good ? SL_OK : store_failure_code(&failure, error);
 }
 
-/* Makes the index of a set of its parts. */
+/* The converter's function: decodes the parts, sorts their records in a builder, and writes the index. */
 static enum sl_code make_index(struct conversion *conversion, const struct converter_call *call, void *result,
                                struct sl_error *error)
 {

@@ -1,11 +1,11 @@
-/* Look-ups and changes for both kinds of stores: a directory is accessed on the pool, a bucket by the fiber. */
+/* Changes and state of the upload store, whether it is a directory, which is accessed on the pool, or a bucket, accessed by this fiber. */
 #include "symbfile_store/bucket.h"
 
 #include <errno.h>
 
 #include "core/pool.h"
 
-struct adding { /* pool work */
+struct adding { /* symbfile_store_add() on the pool */
     const struct symbfile_upload_set *arrival;
     struct symbfile_failure *failure;
     bool good;
@@ -29,7 +29,7 @@ bool symbfile_add(const struct symbfile_upload_set *arrival, struct symbfile_fai
     return adding.good;
 }
 
-struct store_job_request { /* pool work */
+struct store_job_request { /* symbfile_store_status() or _delete() on the pool */
     const struct symbfile_key *file_key;
     struct symbfile_set *sets;
     bool *known, *any;
@@ -43,12 +43,12 @@ static enum sl_code status_job(void *arg, struct sl_error *error)
     return code == SL_OK ? code : sl_fail(error, code, "cannot read the upload store");
 }
 
-/* Deletes the symbfiles of a file, on a pool thread; sets whether there were any. */
+/* Pool work: deletes the uploads for an executable; sets `*q->any` if there were some. */
 static enum sl_code delete_job(void *arg, struct sl_error *error)
 {
     const struct store_job_request *q = arg;
     *q->any = symbfile_store_delete(q->file_key);
-    enum sl_code code = store_code(errno);
+    enum sl_code code = store_code(errno); /* of symbfile_store_delete: why it may not have found all of them */
     return code == SL_OK ? code : sl_fail(error, code, "cannot read the upload store");
 }
 

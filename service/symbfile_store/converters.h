@@ -1,9 +1,10 @@
-/* The converter (conversion/converter.h) that makes the kind `symbfile_index` of the parts of an uploaded set. */
+/* The converter (conversion/converter.h) of the cache kind `symbfile_index`. */
 #pragma once
 
 #include "conversion/converter.h"
 
-/* Makes the index of a set of parts. INPUT_FILE is the concatenation of the stored parts, INPUT_LENGTHS their lengths (uint64_t each).
+/* Makes the index of a symbfile that was uploaded in parts. INPUT_FILE is the concatenation of the stored parts, INPUT_LENGTHS has their
+ * lengths (uint64_t each).
  * INPUT_SCRATCH is an empty file, open for writing, for data that does not fit in memory.
  *
  * Example, two parts of 3 and 5 bytes:  INPUT_FILE  aaabbbbb   INPUT_LENGTHS  03 00 00 00 00 00 00 00  05 00 00 00 00 00 00 00 */

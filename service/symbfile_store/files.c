@@ -1,4 +1,4 @@
-/* Directories of the symbfile store, and their errors. */
+/* Directories of the store of uploaded symbfiles, and failures of uploads. */
 #include "symbfile_store/impl.h"
 
 #include <errno.h>
@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TREE_DEPTH = 6 };
+enum { TREE_DEPTH = 6 }; /* directories below that are not removed or measured; the store has fewer */
 
-/* Opens each directory of the path: on NFS, opening a directory makes the client fetch its current attributes, so that
- * changes by other nodes are seen. */
+/* Opens and closes each directory of the path from the store's directory on. On NFS that makes the client fetch the directory's current
+ * attributes, so that changes by other nodes are seen. Does nothing if the store is not shared. */
 void store_refresh(const char *path)
 {
     const char *store = store_limits.shared_dir;
@@ -36,8 +36,8 @@ void store_remove_tree(const char *path)
     dir_remove(AT_FDCWD, path, TREE_DEPTH);
 }
 
-/* Adds the disk space of a file, whose blocks are of 512 bytes. A file with several links counts with each of them in
- * part. */
+/* Callback of dir_walk(): adds the disk space of a file (st_blocks counts units of 512 bytes) to the sum `arg`. Of a file with N links each
+ * link adds one N-th. Returns false: the entry was not removed. */
 static bool add_blocks(void *arg, const struct dir_entry *entry)
 {
     const struct stat *st = entry->st;
@@ -53,7 +53,8 @@ uint64_t store_tree_bytes(const char *path)
     return sum;
 }
 
-/* Sets status, code and text of a response to a bad request (SL_MALFORMED). */
+/* Sets the failure to a response with this HTTP status, error code and text. Its kind is SL_MALFORMED, "the upload is invalid"; callers set
+ * another kind for other failures. */
 void symbfile_fail(struct symbfile_failure *failure, int status, const char *code, const char *format, ...)
 {
     va_list arguments;
@@ -81,12 +82,13 @@ void symbfile_fail_unreachable(struct symbfile_failure *failure, const char *cau
     snprintf(failure->cause, sizeof failure->cause, "%.230s", cause);
 }
 
+/* True for errors that mean that memory or file descriptors are used up. */
 static bool is_scarce(int number)
 {
     return number == ENOMEM || number == EMFILE || number == ENFILE;
 }
 
-/* True if the file server is gone, or has lost open files. */
+/* True for errors that mean that the file server does not respond, or does not know the open file any more. */
 static bool is_unreachable(int number)
 {
     return number == ESTALE || number == EIO || number == ETIMEDOUT || number == EHOSTDOWN || number == EHOSTUNREACH ||
@@ -102,7 +104,7 @@ bool store_fail(struct symbfile_failure *failure, const char *what)
 {
     int reason = errno;
     bool scarce = is_scarce(reason);
-    /* ENOENT: another process has replaced or removed the set */
+    /* ENOENT: another process has replaced or removed the upload meanwhile */
     symbfile_fail_with_cause(failure, scarce ? SL_BUSY : reason == ENOENT ? SL_NOT_FOUND : SL_INTERNAL, "");
     if (is_unreachable(reason))
         symbfile_fail_unreachable(failure, "");

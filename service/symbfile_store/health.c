@@ -1,4 +1,4 @@
-/* Health of the store of uploads: while it does not answer, nothing is reported as missing. */
+/* Whether the upload store responds. While it does not, look-ups fail instead of reporting symbols as missing. */
 #include "symbfile_store/bucket.h"
 
 #include <errno.h>
@@ -10,16 +10,16 @@
 #include "core/loop.h"
 #include "conversion/conversion.h"
 
-enum { PAUSE_MS = 2000 }; /* pause before look-ups ask a store that failed again */
+enum { PAUSE_MS = 2000 }; /* after a failure look-ups do not access the store for this time */
 
 static struct {
-    bool down;
-    char trouble[256]; /* of the last failure */
-    int64_t failed_s;  /* 0: never */
-    uint64_t until_ms;
+    bool down;         /* the last access failed */
+    char trouble[256]; /* error of the last failure */
+    int64_t failed_s;  /* time of the last failure; 0: there was none */
+    uint64_t until_ms; /* end of the pause after it, as loop_now_ms */
 } health;
 
-/* Records that the store answered (NULL) or failed; logs when that changes. */
+/* Records that an access to the store succeeded (NULL) or failed; logs a change between the two. */
 void store_note(const char *trouble)
 {
     if (!trouble) {
@@ -36,7 +36,7 @@ void store_note(const char *trouble)
     health.until_ms = loop_now_ms() + PAUSE_MS;
 }
 
-/* True if the store failed a short time ago: look-ups then fail at once instead of waiting for it, too. */
+/* True if the store failed less than PAUSE_MS ago: look-ups then fail at once, instead of waiting for another failure. */
 bool store_is_down(struct sl_error *error)
 {
     if (!health.down || loop_now_ms() >= health.until_ms)
@@ -59,8 +59,9 @@ void symbfile_store_get_state(struct symbfile_store_state *state)
     state->shared = remote_bucket() || store_limits.shared_dir;
 }
 
-/* True if the store is there. A shared directory that is not mounted is empty or missing, so the file `generation` must
- * exist, which every used store has. A new store has none yet: that is accepted until the file was seen once. */
+/* True if the store is there; else errno says why not. A shared directory that is not mounted is empty or missing. So the file
+ * `generation`, which every used store has, must exist; as a new store has none yet, only the directory must exist until this process
+ * has seen that file. */
 bool store_present(const char *store)
 {
     static _Atomic bool seen;

@@ -1,4 +1,5 @@
-/* The kind `symbfile_index`: the look-up table made from the parts of a published set; and finding the set. */
+/* The cache kind `symbfile_index`: the look-up table made from a published symbfile, which was uploaded in parts (a "set"); and finding the
+ * symbfiles of a module. */
 #include "symbfile_store/symbfile_store.h"
 
 #include <inttypes.h>
@@ -14,11 +15,11 @@
 #include "symbfile_store/converters.h"
 
 enum {
-    SWEEP_MS = 3600 * 1000,
-    ATTEMPTS = 3, /* a set may be replaced between finding and reading it */
-    RECORD_BYTES = 32,
+    SWEEP_MS = 3600 * 1000, /* pause between two cleanings of the store */
+    ATTEMPTS = 3,           /* of a look-up, as a set may be replaced between finding and reading it */
+    RECORD_BYTES = 32,      /* size of a decoded record, for an estimate of the work of a conversion */
 };
-#define READ_AGAIN_NS UINT64_C(1000000000)
+#define READ_AGAIN_NS UINT64_C(1000000000) /* how long the failure to read a set is cached */
 
 void symbfiles_init(const struct config *config)
 {
@@ -37,15 +38,15 @@ struct symbfile_index_request {
     struct symbfile_set set;
 };
 
-struct set_packing { /* pool work */
+struct set_packing { /* copies the parts of a set to one file, on the pool */
     const struct symbfile_index_request *request;
-    const char *copy; /* path of a local copy, if the set is in a bucket; else empty */
-    struct set_pack pack;
-    struct cache_tmp parts, scratch;
+    const char *copy;                /* directory of a local copy, if the set is in a bucket; else empty */
+    struct set_pack pack;            /* describes the file `parts` */
+    struct cache_tmp parts, scratch; /* INPUT_FILE and INPUT_SCRATCH of the converter */
 };
 
-/* Pool work: creates the files that the converter reads and writes besides its output, and copies the parts into the first, from the
- * store's directory or, if it is a bucket, from the copy. */
+/* Pool work: creates the temporary files `parts` and `scratch` for the converter, and copies the set's parts into `parts`: from the store's
+ * directory or, if the store is a bucket, from the local copy. */
 static enum sl_code pack_set(void *arg, struct sl_error *error)
 {
     struct set_packing *p = arg;
@@ -70,7 +71,7 @@ static void discard_pack(void *arg)
     free(p->pack.lengths);
 }
 
-/* Passes the parts, possibly thousands, to the converter as one file. */
+/* Runs the converter, which writes the index to `out`. It gets the parts, possibly thousands, as one file and a list of lengths. */
 static enum sl_code convert_pack(const struct set_packing *p, int out, struct sl_error *error)
 {
     const struct symbfile_set *set = &p->request->set;
@@ -80,12 +81,13 @@ static enum sl_code convert_pack(const struct set_packing *p, int out, struct sl
     converter_add_bytes(&call, INPUT_LENGTHS,
                         (struct sl_bytes){(const uint8_t *)p->pack.lengths, p->pack.count * sizeof *p->pack.lengths});
     converter_add_file(&call, INPUT_SCRATCH, p->scratch.fd);
-    /* The limits of the conversion come from the size of its input, which is at least that of the set's records. */
+    /* The limits of work and memory grow with the size of the input. Parts may be compressed, so the size of their records is given. */
     struct conversion_description about = {set->records * RECORD_BYTES, sl_str(set->name), kind_symbfile_index.name};
     return conversion_run(&about, &converter_symbfile_index, &call, NULL, error);
 }
 
-/* Copies the parts of a set to a file and makes its index. */
+/* Copies the parts of a set to one file and makes the set's index in `out`. `copy` is the directory of a local copy of the set, or
+ * empty. */
 static enum sl_code make_index(const struct symbfile_index_request *request, const char *copy, int out,
                                struct sl_error *error)
 {
@@ -98,9 +100,10 @@ static enum sl_code make_index(const struct symbfile_index_request *request, con
     return code;
 }
 
-/* If the store does not answer, or another node has just replaced the set, the error says nothing about the set: it is not
- * shared with other nodes, and cached for only a second. */
-static enum sl_code not_read(enum sl_code code, struct sl_error *error)
+/* Converts the errors that mean that a set could not be read, as the store does not respond or the set was replaced meanwhile. They say
+ * nothing about the set, so they become SL_DOWNLOAD_ERROR with a lifetime in the cache (duration_ns) of a second. Other codes, also
+ * SL_OK, are returned as they are. */
+static enum sl_code fail_reading(enum sl_code code, struct sl_error *error)
 {
     if (code != SL_NOT_FOUND && code != SL_DOWNLOAD_ERROR && code != SL_TIMEOUT && code != SL_PERMISSION_DENIED)
         return code;
@@ -111,7 +114,7 @@ static enum sl_code not_read(enum sl_code code, struct sl_error *error)
     return error->code;
 }
 
-/* Makes the entry; downloads the parts first if they are in a bucket. */
+/* The kind's `compute`: makes the index of a set in tmp->fd; downloads the parts first if the store is a bucket. */
 static enum sl_code symbfiles_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                       struct sl_error *error)
 {
@@ -121,15 +124,15 @@ static enum sl_code symbfiles_compute(void *context, struct cache_tmp *tmp, stru
     if (remote_bucket()) {
         enum sl_code copied = remote_copy(&request->file_key, &request->set, copy, error);
         if (copied != SL_OK)
-            return not_read(copied, error);
+            return fail_reading(copied, error);
     }
     enum sl_code code = make_index(request, copy, tmp->fd, error);
     if (*copy)
         remote_remove_copy(copy);
-    return not_read(code, error);
+    return fail_reading(code, error);
 }
 
-/* Copies the request, because the conversion may outlive the caller. */
+/* The kind's `retain`: copies the request, as the conversion may outlive the caller. NULL when out of memory. */
 static void *retain(const void *context, struct sl_arena *arena)
 {
     struct symbfile_index_request *copy = SL_ARENA_NEW(arena, struct symbfile_index_request);
@@ -169,7 +172,7 @@ static enum sl_code get_index(const struct symbfile_index_request *request, stru
 
 /* ---- finding ---- */
 struct symbfile_search {
-    const struct sl_file_id *given;
+    const struct sl_file_id *given;                            /* file id of the executable; NULL: unknown */
     char code_id[SYMBFILE_ID_MAX], debug_id[SL_DEBUG_ID_TEXT]; /* empty = none */
     char scope[SYMBFILE_SCOPE]; /* its uploads take precedence over global ones; empty: only global ones */
     struct upload_answer answer;
@@ -177,18 +180,19 @@ struct symbfile_search {
     struct sl_error error;
 };
 
-/* All inputs of the answer. */
-enum { QUESTION = 1 + sizeof(struct sl_file_id) + SYMBFILE_ID_MAX + SL_DEBUG_ID_TEXT + SYMBFILE_SCOPE };
+/* Largest key of a cached answer: it consists of all that the answer depends on. */
+enum { ANSWER_KEY = 1 + sizeof(struct sl_file_id) + SYMBFILE_ID_MAX + SL_DEBUG_ID_TEXT + SYMBFILE_SCOPE };
 
-static size_t add_text(char out[QUESTION], size_t size, const char *text)
+/* Appends a text with its NUL to the key of `size` bytes; returns the new size. */
+static size_t add_text(char out[ANSWER_KEY], size_t size, const char *text)
 {
     size_t length = strlen(text) + 1;
     memcpy(out + size, text, length);
     return size + length;
 }
 
-/* Makes the key of an answer. */
-static struct sl_str make_question(const struct symbfile_search *s, char out[QUESTION])
+/* Makes the key under which the answer to this search is cached. */
+static struct sl_str make_answer_key(const struct symbfile_search *s, char out[ANSWER_KEY])
 {
     size_t size = 0;
     out[size++] = s->given ? 'f' : 'i';
@@ -200,7 +204,8 @@ static struct sl_str make_question(const struct symbfile_search *s, char out[QUE
     return (struct sl_str){out, add_text(out, size, s->scope)};
 }
 
-/* Fills in a search. */
+/* Fills in a search by the ids of a module. A code id that is too long counts as none. The scope counts only if the configuration keeps the
+ * uploads of scopes apart. */
 static void search_begin(struct symbfile_search *s, struct sl_str scope, const struct sl_file_id *file_id,
                          const struct object_id *id)
 {
@@ -213,22 +218,22 @@ static void search_begin(struct symbfile_search *s, struct sl_str scope, const s
         symbfile_scope(scope, s->scope);
 }
 
-/* ---- on the pool for a directory, else in the fiber ---- */
-/* Gets the published sets of an executable. */
-static enum sl_code look_at_published(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
-                                      struct sl_error *error)
+/* ---- these run on the pool if the store is a directory, in the fiber if it is a bucket ---- */
+/* Gets the published sets of an executable (generation 0 = none). */
+static enum sl_code get_published(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
+                                  struct sl_error *error)
 {
     return remote_bucket() ? remote_published(file_key, sets, error) : symbfile_store_published(file_key, sets);
 }
 
+/* Finds the executable with this build id or debug id in the scope of `file_key`, and sets its file id there. */
 static enum sl_code look_for_id(const char *id, struct symbfile_key *file_key, struct sl_error *error)
 {
     return remote_bucket() ? remote_find(id, file_key, error) : symbfile_store_find(id, file_key);
 }
 
 /* Reads the description of an executable, from the bucket or the directory. */
-static enum sl_code look_at_info(const struct symbfile_key *file_key, struct symbfile_info *info,
-                                 struct sl_error *error)
+static enum sl_code get_info(const struct symbfile_key *file_key, struct symbfile_info *info, struct sl_error *error)
 {
     if (remote_bucket())
         return remote_info(file_key, info, error);
@@ -236,15 +241,15 @@ static enum sl_code look_at_info(const struct symbfile_key *file_key, struct sym
                                                         : sl_fail(error, SL_BUSY, "out of memory or file descriptors");
 }
 
-/* True if the executable has published sets. This and the following functions also return true on failure: see `code`. */
+/* Gets the published sets of the executable s->answer.file_key. True if the search is over: there is one, or it failed (s->code). */
 static bool find_published(struct symbfile_search *s)
 {
     struct upload_answer *answer = &s->answer;
-    s->code = look_at_published(&answer->file_key, answer->sets, &s->error);
+    s->code = get_published(&answer->file_key, answer->sets, &s->error);
     return s->code != SL_OK || answer->sets[SYMBFILE_RANGES].generation || answer->sets[SYMBFILE_RETURNPADS].generation;
 }
 
-/* Searches by one of the ids. True when the search is over: found, or failed. */
+/* Searches by a build id or debug id; an empty id finds nothing. True if the search is over: found, or failed (s->code). */
 static bool find_by_id(struct symbfile_search *s, const char *id)
 {
     enum sl_code code = *id ? look_for_id(id, &s->answer.file_key, &s->error) : SL_NOT_FOUND;
@@ -253,6 +258,7 @@ static bool find_by_id(struct symbfile_search *s, const char *id)
     return s->code != SL_OK || (code == SL_OK && find_published(s));
 }
 
+/* Searches by the file id, if it is known. True if the search is over: found, or failed (s->code). */
 static bool find_given(struct symbfile_search *s)
 {
     if (s->given)
@@ -270,7 +276,8 @@ static bool find_by_debug_id(struct symbfile_search *s)
     return find_by_id(s, s->debug_id);
 }
 
-/* Searches id by id: first in the uploads of the scope, then in the global ones. The result is in s->answer, a failure in s->code. */
+/* Searches by file id, then by code id, then by debug id; by each of them first in the uploads of the scope, then in the global ones.
+ * The result is in s->answer, a failure in s->code. */
 static void search(void *arg)
 {
     static bool (*const ways[])(struct symbfile_search *) = {find_given, find_by_code_id, find_by_debug_id};
@@ -285,15 +292,16 @@ static void search(void *arg)
         memset(answer->file_key.scope, 0, sizeof answer->file_key.scope);
         answer->found = ways[i](s);
     }
-    if (s->code != SL_OK || !answer->found)
+    if (s->code != SL_OK || !answer->found) /* on failure `found` is true, but the answer is not used */
         return;
-    s->code = look_at_info(&answer->file_key, &info, &s->error);
+    s->code = get_info(&answer->file_key, &info, &s->error);
     answer->has_base = info.has_base;
     answer->base = info.base;
     answer->arch = sl_arch_parse(sl_str(info.arch));
 }
 
-/* Gets the indexes of all sets that were found. SL_OK if one is usable or the last error; SL_BUSY and SL_CANCELLED at once. */
+/* Gets the indexes of the found sets, one for each kind. SL_OK if at least one is usable, else the first error; SL_NOT_FOUND if there is no
+ * set. SL_BUSY and SL_CANCELLED are returned at once. */
 static enum sl_code load_indexes(const struct upload_answer *answer, struct symbfile_lookup *result)
 {
     enum sl_code code = SL_NOT_FOUND;
@@ -316,7 +324,7 @@ static enum sl_code load_indexes(const struct upload_answer *answer, struct symb
     return code;
 }
 
-/* Runs the search; on an error the answer is unknown. */
+/* Runs the search, on the pool if the store is a directory. An error means that it is not known what the store has. */
 static enum sl_code run_search(struct symbfile_search *s, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -331,21 +339,21 @@ static enum sl_code run_search(struct symbfile_search *s, struct sl_error *error
     return sl_fail(error, SL_DOWNLOAD_ERROR, "cannot read the upload store: %.200s", s->error.message);
 }
 
-/* Returns the cached answer, unless `anew`, or searches. While the store does not answer, cached sets are still used, but
- * nothing counts as missing. */
-static enum sl_code get_answer(struct symbfile_search *s, bool anew, struct sl_error *error)
+/* Sets s->answer to the cached answer, unless `ignores_cache`, or searches. While the store does not respond, a cached answer that found
+ * something is still used, but a cached "nothing found" is not: then the result is SL_DOWNLOAD_ERROR. */
+static enum sl_code get_answer(struct symbfile_search *s, bool ignores_cache, struct sl_error *error)
 {
-    char text[QUESTION];
-    struct sl_str question = make_question(s, text);
+    char text[ANSWER_KEY];
+    struct sl_str key = make_answer_key(s, text);
     enum sl_code code = answers_current() ? SL_OK : answers_refresh(error);
     if (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || code == SL_PERMISSION_DENIED)
-        return answers_get(question, &s->answer) && s->answer.found ? SL_OK : SL_DOWNLOAD_ERROR;
-    if (code != SL_OK || (!anew && answers_get(question, &s->answer)))
+        return answers_get(key, &s->answer) && s->answer.found ? SL_OK : SL_DOWNLOAD_ERROR;
+    if (code != SL_OK || (!ignores_cache && answers_get(key, &s->answer)))
         return code;
     uint64_t epoch = answers_epoch();
     code = run_search(s, error);
     if (code == SL_OK)
-        answers_put(question, &s->answer, epoch);
+        answers_put(key, &s->answer, epoch);
     return code;
 }
 
@@ -369,8 +377,9 @@ void symbfile_find(struct sl_str scope, const struct sl_file_id *file_id, const 
             result->base = s.answer.base;
             result->arch = s.answer.arch;
         }
-        bool replaced = result->code == SL_NOT_FOUND || result->code == SL_DOWNLOAD_ERROR;
-        if (!replaced || !s.answer.found)
+        /* The found set may have been replaced and removed meanwhile: the next attempt ignores the cached answer. */
+        bool may_be_replaced = result->code == SL_NOT_FOUND || result->code == SL_DOWNLOAD_ERROR;
+        if (!may_be_replaced || !s.answer.found)
             return;
     }
 }

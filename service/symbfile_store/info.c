@@ -1,4 +1,5 @@
-/* The description of an executable by its uploads, and the associations from its ids to it. */
+/* The description of an executable, merged from its uploads (file `info`), and the files by-id/<id>/<file id>, by which the executable is
+ * found by its build id or debug id. */
 #include "symbfile_store/impl.h"
 
 #include <dirent.h>
@@ -9,15 +10,15 @@
 
 #include "base/json_write.h"
 
-/* Copies a text; ignores one that does not fit. */
-static void symbfile_info_copy(struct sl_json *j, char *out, size_t size)
+/* Reads a JSON text into `out`; leaves `out` as it is if the text does not fit. */
+static void copy_text(struct sl_json *j, char *out, size_t size)
 {
     struct sl_str text;
     if (sl_json_text(j, &text) && text.size < size)
         snprintf(out, size, SL_STR_FMT, SL_STR_ARG(text));
 }
 
-/* Reads one member of the description. */
+/* Reads the member `key` of the JSON object into `info`; skips unknown members. */
 static void read_member(struct sl_json *j, struct sl_str key, struct symbfile_info *info)
 {
     const struct {
@@ -31,7 +32,7 @@ static void read_member(struct sl_json *j, struct sl_str key, struct symbfile_in
                  {SL_STR("arch"), info->arch, sizeof info->arch}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (sl_str_equal(key, texts[i].key)) {
-            symbfile_info_copy(j, texts[i].out, texts[i].size);
+            copy_text(j, texts[i].out, texts[i].size);
             return;
         }
     if (sl_str_equal(key, SL_STR("base_address")))
@@ -40,7 +41,7 @@ static void read_member(struct sl_json *j, struct sl_str key, struct symbfile_in
         sl_json_skip(j);
 }
 
-/* Reads the description; an unreadable one gives an empty description, as uploads are useful without it. */
+/* Parses the JSON of a description. If it is damaged the description is empty, which is no error: uploads are useful without it. */
 void info_parse(struct sl_str text, struct symbfile_info *info)
 {
     struct sl_arena arena = {0};
@@ -71,7 +72,7 @@ bool info_read(const char *home, struct symbfile_info *info)
     return true;
 }
 
-static void symbfile_info_member(struct sl_json_writer *w, const char *key, const char *text)
+static void write_member(struct sl_json_writer *w, const char *key, const char *text)
 {
     if (!*text)
         return;
@@ -83,11 +84,11 @@ void info_format(const struct symbfile_info *info, struct sl_buf *json)
 {
     struct sl_json_writer w = sl_json_writer(json);
     sl_json_begin_object(&w);
-    symbfile_info_member(&w, "build_id", info->build_id);
-    symbfile_info_member(&w, "debug_id", info->debug_id);
-    symbfile_info_member(&w, "go_build_id", info->go_build_id);
-    symbfile_info_member(&w, "code_file", info->code_file);
-    symbfile_info_member(&w, "arch", info->arch);
+    write_member(&w, "build_id", info->build_id);
+    write_member(&w, "debug_id", info->debug_id);
+    write_member(&w, "go_build_id", info->go_build_id);
+    write_member(&w, "code_file", info->code_file);
+    write_member(&w, "arch", info->arch);
     if (info->has_base)
         sl_json_member_u64(&w, "base_address", info->base);
     sl_json_end_object(&w);
@@ -111,8 +112,8 @@ static bool info_write(const char *home, const struct symbfile_info *info)
     return ok;
 }
 
-/* Creates an empty file in an existing directory; sets `made` if it did not exist. */
-static bool info_touch(const char *directory, const char *name, bool *made)
+/* Creates an empty file in an existing directory. True also if it exists; `*made` is set to true only if it did not. False with errno. */
+static bool make_empty_file(const char *directory, const char *name, bool *made)
 {
     char path[STORE_PATH + SYMBFILE_ID_MAX + FILE_ID_HEX + 16];
     snprintf(path, sizeof path, "%s/%s", directory, name);
@@ -124,9 +125,9 @@ static bool info_touch(const char *directory, const char *name, bool *made)
     return files_sync_directory(directory);
 }
 
-/* Associates an id with the executable: an empty file by-id/<id>/<file id>. Sets `*changed` if it is new. An empty id has no
- * association. */
-static bool associate(const char *root, const char *id, const struct sl_file_id *file_id, bool *changed)
+/* Creates the empty file <root>/by-id/<id>/<file id>, by which the executable is found by this id. Sets `*changed` to true if it is new.
+ * Does nothing for an empty id. False with errno. */
+static bool write_id(const char *root, const char *id, const struct sl_file_id *file_id, bool *changed)
 {
     char path[STORE_PATH + SYMBFILE_ID_MAX + 8], hex[FILE_ID_HEX];
     if (!*id)
@@ -135,11 +136,11 @@ static bool associate(const char *root, const char *id, const struct sl_file_id 
     snprintf(path, sizeof path, "%s/by-id/%s", root, id);
     if (!files_make_directory(path, 0750, FILES_DURABLE))
         return false;
-    return info_touch(path, hex, changed);
+    return make_empty_file(path, hex, changed);
 }
 
-/* Overwrites the members that `news` has; true if something changed. A build id without a debug id also sets the debug id,
- * which is its beginning. */
+/* Overwrites the members of `info` that are present in `news`; true if that changes something. If `news` has a build id but no debug id,
+ * the debug id is made from the build id. */
 bool info_merge(struct symbfile_info *info, const struct symbfile_info *news)
 {
     struct symbfile_info before = *info;
@@ -169,17 +170,17 @@ bool info_merge(struct symbfile_info *info, const struct symbfile_info *news)
            strcmp(info->arch, before.arch) != 0 || info->has_base != before.has_base || info->base != before.base;
 }
 
-/* Merges the new description into the stored one. False on failure, with errno set. */
+/* Merges the description of a new upload into the stored one, and creates the by-id files of its ids. False with errno. */
 bool info_update(const char *root, const char *home, const struct sl_file_id *file_id, const struct symbfile_info *news,
                  bool *changed)
 {
     struct symbfile_info info;
-    if (!info_read(home, &info)) /* merging into an empty one would lose what is stored */
+    if (!info_read(home, &info)) /* going on with an empty description would overwrite the stored one */
         return false;
     bool other = info_merge(&info, news);
     *changed |= other;
-    return (!other || info_write(home, &info)) && associate(root, info.build_id, file_id, changed) &&
-           associate(root, info.debug_id, file_id, changed);
+    return (!other || info_write(home, &info)) && write_id(root, info.build_id, file_id, changed) &&
+           write_id(root, info.debug_id, file_id, changed);
 }
 
 /* True if an id of a request can be a file name: not hidden, without a slash, not too long. */
@@ -188,8 +189,8 @@ bool info_id_is_safe(const char *id)
     return *id && *id != '.' && !strchr(id, '/') && strlen(id) < SYMBFILE_ID_MAX;
 }
 
-/* Finds the executable with this id. If there are several, it is the one that was published last; looks at no more than MAX_ALIASES
- * of them. */
+/* Sets file_key->file_id to the executable with this build id or debug id. If several have it, to the one whose symbfiles were published
+ * last, of the first MAX_ALIASES. */
 enum sl_code symbfile_store_find(const char *id, struct symbfile_key *file_key)
 {
     char root[STORE_PATH], path[STORE_PATH + SYMBFILE_ID_MAX + 8];

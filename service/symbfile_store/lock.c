@@ -1,5 +1,5 @@
-/* Serialises changes of an executable's sets: first among the fibers of this process, in order, then among processes, by
- * flock(2) on a file. No thread is blocked by either. */
+/* Locks an executable in the upload store, so that its uploads change one after the other: first among the fibers of this process, in
+ * the order in which they ask, then among processes, by flock(2) on a file. Waiting blocks no thread. */
 #include "symbfile_store/bucket.h"
 
 #include <errno.h>
@@ -15,34 +15,34 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 
-enum { FIRST_WAIT_MS = 5, LONGEST_WAIT_MS = 250 };
+enum { FIRST_WAIT_MS = 5, LONGEST_WAIT_MS = 250 }; /* pauses between attempts to lock the file; they double */
 
-struct symbfile_lock_waiter {
+struct symbfile_lock_waiter { /* the queue for an executable: one fiber has its turn, others wait */
     struct fiber_wait_list next;
-    size_t waiting;
+    size_t waiting; /* fibers in `next`, or just woken */
     struct symbfile_key file_key;
 };
 
-static struct sl_map turns; /* by turn_key; only those in use. Loop thread */
+static struct sl_map turns; /* the queues, by turn_key(); only executables that a fiber has locked. Loop thread */
 
-/* Changes the number of uploads that wait for a lock, in the metrics. */
+/* Adds `by` to the number of fibers that wait for a lock, in the metrics. */
 static void count_waiting(int by)
 {
     static int waiting;
     metric_set(METRIC_WAITING, waiting += by, "lock", NULL, NULL);
 }
 
-/* Returns the key of an executable: its file id and the text of the scope, which follow each other in the struct. */
+/* Returns the key of an executable in `turns`: the file id and the text of the scope, which follow each other in the struct. */
 static struct sl_str turn_key(const struct symbfile_key *file_key)
 {
     return (struct sl_str){(const char *)file_key, sizeof file_key->file_id + strlen(file_key->scope)};
 }
 
-/* Ends this fiber's turn: the longest waiting fiber gets it; without one, the record is freed. */
+/* Ends this fiber's turn: the fiber that has waited longest has its turn now; if none waits, the queue is freed. */
 static void turn_end(struct symbfile_lock_waiter *turn)
 {
     if (turn->waiting) {
-        fiber_wake_one(&turn->next); /* hands over the turn */
+        fiber_wake_one(&turn->next);
         return;
     }
     sl_map_remove(&turns, turn_key(&turn->file_key));
@@ -51,8 +51,8 @@ static void turn_end(struct symbfile_lock_waiter *turn)
         sl_map_free(&turns);
 }
 
-/* Waits for this fiber's turn among those of this process. On failure (SL_BUSY at `until_ms`, SL_CANCELLED) the caller has no turn,
- * although `*taken` may be set: it must be given back all the same. */
+/* Waits for this fiber's turn among the fibers of this process. SL_OK: it has its turn, to be ended by turn_end(*taken). SL_BUSY (at
+ * `until_ms`, or out of memory) and SL_CANCELLED: it has no turn, and `*taken` must not be used. */
 static enum sl_code turn_take(const struct symbfile_key *file_key, uint64_t until_ms,
                               struct symbfile_lock_waiter **taken, struct sl_error *error)
 {
@@ -81,8 +81,8 @@ static enum sl_code turn_take(const struct symbfile_key *file_key, uint64_t unti
                                      : sl_fail(error, SL_BUSY, "waiting for another upload of the same executable");
 }
 
-/* Tries to lock the executable's directory. -1 with errno EWOULDBLOCK if another process has the lock, ENOENT if the
- * directory does not exist and is not to be made. */
+/* Tries to lock the file `lock` in the executable's directory. -1 with errno: EWOULDBLOCK if another process has the lock, ENOENT if the
+ * directory does not exist and `make` is false. */
 int store_try_lock(const char *home, bool make)
 {
     char path[STORE_PATH + 16];
@@ -102,14 +102,15 @@ int store_try_lock(const char *home, bool make)
     return fd;
 }
 
-struct lock_attempt { /* pool work */
+struct lock_attempt { /* try_home_lock() on the pool */
     const struct symbfile_key *file_key;
-    bool make, present;
-    int fd, reason;
+    bool make;      /* the executable's directory, if it is missing */
+    bool present;   /* result: the store's directory is there */
+    int fd, reason; /* result: locked file, -1: failed; errno */
 };
 
-/* Pool work: tries once to lock the executable's directory; `present` tells whether the store is there. */
-static void try(void *arg)
+/* Pool work: tries once to lock the executable's directory against other processes. */
+static void try_home_lock(void *arg)
 {
     struct lock_attempt *attempt = arg;
     char home[STORE_PATH];
@@ -122,15 +123,15 @@ static void try(void *arg)
     attempt->reason = errno;
 }
 
-/* Waits for the lock among processes: flock(2) is tried again and again with growing pauses, as waiting in it would occupy a
- * pool thread; EWOULDBLOCK means that another process has the lock. SL_DOWNLOAD_ERROR if the store is gone, SL_NOT_FOUND if the
- * executable has no directory in it (no uploads) and none is to be made, SL_BUSY after `until_ms`. */
+/* Waits for the lock against other processes: tries flock(2) again and again with growing pauses, as waiting in it would occupy a pool
+ * thread; EWOULDBLOCK means that another process has the lock. SL_DOWNLOAD_ERROR if the store is not there; SL_NOT_FOUND if nothing was
+ * uploaded for the executable and its directory is not to be made; SL_BUSY at `until_ms`. */
 static enum sl_code lock_file(struct lock_attempt *attempt, uint64_t until_ms, struct sl_error *error)
 {
     if (remote_bucket()) /* a bucket has no locks */
         return SL_OK;
     for (uint64_t wait_ms = FIRST_WAIT_MS;; wait_ms = wait_ms < LONGEST_WAIT_MS / 2 ? 2 * wait_ms : LONGEST_WAIT_MS) {
-        enum sl_code code = pool_run(POOL_IO, try, attempt, error);
+        enum sl_code code = pool_run(POOL_IO, try_home_lock, attempt, error);
         if (code != SL_OK)
             return code == SL_INTERNAL ? code : SL_BUSY;
         if (attempt->fd >= 0)
@@ -141,7 +142,7 @@ static enum sl_code lock_file(struct lock_attempt *attempt, uint64_t until_ms, s
                                strerror(attempt->reason));
         }
         if (attempt->reason == ENOENT && !attempt->make)
-            return sl_fail(error, SL_NOT_FOUND, "not found");
+            return sl_fail(error, SL_NOT_FOUND, "nothing was uploaded for the executable");
         if (attempt->reason != EWOULDBLOCK)
             return sl_fail_errno(error, attempt->reason, "cannot lock a directory of the upload store");
         if (loop_now_ms() >= until_ms)

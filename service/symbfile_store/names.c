@@ -1,4 +1,4 @@
-/* The names of files and directories in the store, which are its only state. */
+/* The names of files and directories in the store of uploaded symbfiles, which contain all of its state. */
 #include "symbfile_store/impl.h"
 
 #include <errno.h>
@@ -28,7 +28,8 @@ void symbfile_store_configure(const struct config *config)
     store_limits.staging_ttl_ns = config->symbfile.staging_ttl_ns;
 }
 
-/* The directory of the store: a shared one has precedence over one of this node, and that over the cache directory. */
+/* The store's directory is the first one that is configured: the one that nodes share (symbfile.store.filesystem.path), the one of this
+ * node (symbfile.store_dir), `uploads` in the cache directory. */
 bool symbfile_store_dir(char out[512])
 {
     const char *shared = store_limits.shared_dir, *own = shared ? shared : store_limits.store_dir;
@@ -50,7 +51,7 @@ bool store_tmp(char out[STORE_PATH])
     return true;
 }
 
-/* Makes the directory of a scope; the global scope, "", is the store itself. */
+/* Makes the path of a scope's directory; that of the global scope, "", is the store itself. */
 bool store_root(const char *scope, char out[STORE_PATH])
 {
     char store[512];
@@ -71,7 +72,7 @@ bool store_home(const struct symbfile_key *file_key, char out[STORE_PATH])
 
 /* ---- scopes ---- */
 
-/* True if the scope can be the name of a directory as it is. */
+/* True if the scope can be the name of a directory as it is: at most 32 ASCII letters, digits, '-' and '_'. */
 static bool is_plain(struct sl_str scope)
 {
     enum { PLAIN = 32 };
@@ -83,8 +84,8 @@ static bool is_plain(struct sl_str scope)
     return plain;
 }
 
-/* Converts a scope to a name that is safe for a directory or object: "" for the global scope, the scope itself if it is
- * plain, otherwise "~" and half of its SHA-256, which no plain scope begins with. */
+/* Converts a scope to a name that is safe for a directory or object: "" for the global scope; the scope itself if it has only letters,
+ * digits, '-' and '_'; otherwise '~', which such scopes do not contain, and the first half of its SHA-256. */
 void symbfile_scope(struct sl_str scope, char out[SYMBFILE_SCOPE])
 {
     uint8_t hash[32];
@@ -111,7 +112,7 @@ void store_part_name(const struct symbfile_part_file *part, char out[PART_NAME])
              part->inflated);
 }
 
-/* Parses such a name; false for other names, such as the table's. */
+/* Parses "<number>.<SHA-256>.<mode>.<records>.<inflated bytes>"; false for other names, such as that of the file `table`. */
 bool store_parse_part_name(const char *name, struct symbfile_part_file *part)
 {
     char hex[65];
@@ -122,8 +123,8 @@ bool store_parse_part_name(const char *name, struct symbfile_part_file *part)
            name[end] == '\0' && sl_hex_decode(sl_str(hex), part->sha256, sizeof part->sha256, NULL);
 }
 
-/* Parses "<kind>-<generation>-<parts>-<records>" of a published set, or "staging-<kind>-<parts>-<upload id>" of an
- * incomplete one. */
+/* Parses the name of a set's directory: "<kind>-<generation>-<parts>-<records>" of a published set, or "staging-<kind>-<parts>-<upload
+ * id>" of an incomplete one. False for other names. */
 static bool parse_set_name(const char *name, struct symbfile_set *set)
 {
     *set = (struct symbfile_set){0};
@@ -146,8 +147,8 @@ static bool parse_set_name(const char *name, struct symbfile_set *set)
            at[end] == '\0';
 }
 
-/* Lists the sets of an executable; the caller frees the list. NULL if there are none, or on failure: errno tells which
- * (store_code). */
+/* Lists the sets of an executable; the caller frees the list. errno is 0 if the list is complete; else sets may be missing from it, and
+ * store_code() tells what that means. NULL for an empty list. */
 struct symbfile_set *store_sets(const char *home, size_t *count)
 {
     struct symbfile_set *sets = NULL;
@@ -183,8 +184,8 @@ static int by_number(const void *left, const void *right)
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/* Lists the parts of a set in numeric order; of several with one number all are listed. On failure, with errno, the set has no parts to
- * free. */
+/* Lists the parts of a set in numeric order. If several files have the same number all of them are listed. On failure, with errno, the set
+ * has no parts to free. */
 bool store_load_parts(const char *home, struct symbfile_set *set)
 {
     char path[STORE_PATH + 200];

@@ -8,29 +8,29 @@
 #include <zstd_errors.h>
 
 enum {
-    COMPRESSION_HEAD = 4,
-    SYMBFILE_HEAD = 8,
-    OUT_STEP = 256 * 1024,
-    ZSTD_WINDOW_LOG = 23 /* 8 MiB, as for HTTP: RFC 9659 */
+    COMPRESSION_HEAD = 4,  /* bytes by which the compression is recognised */
+    SYMBFILE_HEAD = 8,     /* bytes by which a symbfile is recognised */
+    OUT_STEP = 256 * 1024, /* size of the buffer for decompressed bytes */
+    ZSTD_WINDOW_LOG = 23   /* 8 MiB, as for HTTP: RFC 9659 */
 };
 enum part_coding { CODING_UNKNOWN, CODING_PLAIN, CODING_ZSTD, CODING_GZIP };
 
 struct symbfile_part {
     bool first, alone; /* part 0; the only part */
     enum symbfile_mode mode;
-    struct sl_symbfile_sink ignore;
+    struct sl_symbfile_sink ignore; /* used if the caller wants no records */
     struct sl_symbfile_reader *reader;
-    uint64_t received, inflated, max_inflated;
+    uint64_t received, inflated, max_inflated; /* bytes: as sent, after decompression, and the limit of the latter */
     /* compression */
     uint8_t head[COMPRESSION_HEAD];
     size_t head_size;
     enum part_coding coding;
     z_stream zlib;
     ZSTD_DStream *zstd;
-    bool ended;  /* a stream is complete; another may follow */
-    bool scarce; /* decompression ran out of memory */
+    bool stream_ended; /* a stream is complete; another may follow */
+    bool no_memory;    /* decompression ran out of memory */
     uint8_t *out;
-    /* for later parts: their first inflated bytes */
+    /* for parts with numbers from 1 on: their first bytes after decompression */
     uint8_t begin[SYMBFILE_HEAD];
     size_t begin_size;
 };
@@ -102,10 +102,10 @@ bool symbfile_part_is_truncated(const struct symbfile_part *p)
 
 /* ---- decoding ---- */
 
-/* Converts the decoder's result. Malformed symbfiles have error codes from 1200 on, one for each problem, so that clients
- * can tell them apart. */
-static bool decoded(struct symbfile_part *p, enum sl_code code, const struct sl_error *error,
-                    struct symbfile_failure *failure)
+/* True if the decoder's result `code` is SL_OK; else sets the failure by it. Malformed symbfiles get error codes from 1200 on, one for each
+ * problem, so that clients can tell the problems apart. */
+static bool report_decoding(struct symbfile_part *p, enum sl_code code, const struct sl_error *error,
+                            struct symbfile_failure *failure)
 {
     char number[8];
     if (code == SL_OK)
@@ -123,12 +123,12 @@ static bool feed_reader(struct symbfile_part *p, struct sl_bytes bytes, struct s
 {
     struct sl_error error = {0};
     enum sl_code code = sl_symbfile_reader_feed(p->reader, bytes, &error);
-    return decoded(p, code, &error, failure);
+    return report_decoding(p, code, &error, failure);
 }
 
-/* Decodes inflated bytes. The first part must be a symbfile. A later one is a symbfile of its own if it begins with the magic, which may
- * arrive in several pieces; otherwise it continues the symbfile of the first part and is not decoded here. False with `failure` if it is
- * malformed or too large. */
+/* Decodes decompressed bytes of the part. Part 0 must be a symbfile. A part with a higher number is a symbfile of its own if it begins
+ * with the magic, whose bytes may arrive in several calls; otherwise it continues the symbfile of part 0 (SYMBFILE_PIECE) and is not
+ * decoded here. False with `failure` if the part is malformed or too large. */
 static bool decode_inflated(struct symbfile_part *p, struct sl_bytes bytes, struct symbfile_failure *failure)
 {
     p->inflated += bytes.size;
@@ -161,15 +161,16 @@ static bool decode_inflated(struct symbfile_part *p, struct sl_bytes bytes, stru
 
 /* ---- compression ---- */
 
-/* Called when decompression fails: reports the error. If the compression magic of a later part was a coincidence, the part
- * is accepted as a piece that is not compressed. */
-static bool damaged(struct symbfile_part *p, struct symbfile_failure *failure)
+/* Called when decompression fails: sets the failure. But if fewer bytes than a symbfile's magic were decompressed, and it is not part 0,
+ * the part may be an uncompressed piece of a split symbfile that begins like a compressed file by chance: it is accepted as that, with
+ * true. */
+static bool fail_decompression(struct symbfile_part *p, struct symbfile_failure *failure)
 {
-    if (p->scarce) {
+    if (p->no_memory) {
         symbfile_fail_with_cause(failure, SL_BUSY, "out of memory");
         return false;
     }
-    if (!p->first && p->begin_size < SYMBFILE_HEAD) { /* not compressed, the magic was a coincidence */
+    if (!p->first && p->begin_size < SYMBFILE_HEAD) {
         p->mode = SYMBFILE_PIECE;
         return true;
     }
@@ -177,28 +178,30 @@ static bool damaged(struct symbfile_part *p, struct symbfile_failure *failure)
     return false;
 }
 
-/* Decompresses one step: removes the used bytes from `in` and sets `*size` to the number of bytes in p->out. False if the stream is invalid
- * or, with p->scarce, when out of memory. */
+/* Decompresses the next bytes of a zstd stream, at most OUT_STEP: removes the used bytes from `in` and sets `*size` to the number of
+ * bytes in p->out. False if the stream is invalid or, with p->no_memory, when out of memory. */
 static bool step_zstd(struct symbfile_part *p, struct sl_bytes *in, size_t *size)
 {
     ZSTD_inBuffer input = {in->data, in->size, 0};
     ZSTD_outBuffer output = {p->out, OUT_STEP, 0};
     size_t result = ZSTD_decompressStream(p->zstd, &output, &input);
     if (ZSTD_isError(result)) {
-        p->scarce = ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation;
+        p->no_memory = ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation;
         return false;
     }
     in->data += input.pos;
     in->size -= input.pos;
     *size = output.pos;
-    p->ended = result == 0;
+    p->stream_ended = result == 0;
     return true;
 }
 
-/* Decodes a piece of gzip data to `out`. After the end of a member the next one begins with a reset decoder. False: see step_zstd(). */
+/* Decompresses the next bytes of a gzip file, at most OUT_STEP: removes the used bytes from `in` and sets `*size` to the number of bytes
+ * in p->out. Several gzip members may follow each other; the decoder is reset for each. False if the data is invalid or, with
+ * p->no_memory, when out of memory. */
 static bool step_gzip(struct symbfile_part *p, struct sl_bytes *in, size_t *size)
 {
-    if (p->ended && inflateReset(&p->zlib) != Z_OK)
+    if (p->stream_ended && inflateReset(&p->zlib) != Z_OK)
         return false;
     uInt given = in->size > (1u << 30) ? 1u << 30 : (uInt)in->size; /* zlib counts input in 32 bits */
     p->zlib.next_in = (Bytef *)(uintptr_t)in->data;
@@ -209,26 +212,26 @@ static bool step_gzip(struct symbfile_part *p, struct sl_bytes *in, size_t *size
     in->data += given - p->zlib.avail_in;
     in->size -= given - p->zlib.avail_in;
     *size = OUT_STEP - p->zlib.avail_out;
-    p->ended = result == Z_STREAM_END;
-    p->scarce = result == Z_MEM_ERROR;
+    p->stream_ended = result == Z_STREAM_END;
+    p->no_memory = result == Z_MEM_ERROR;
     return result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR;
 }
 
-/* Decompresses all of `in` and decodes it. Ends early if the part turns out to be a piece, whose bytes are not needed. False with
- * `failure`. */
+/* Decompresses all of `in` and decodes it. Ends early if the part turns out to be a piece of a split symbfile (SYMBFILE_PIECE): such a
+ * part is not decoded here. False with `failure`. */
 static bool inflate_all(struct symbfile_part *p, struct sl_bytes in, struct symbfile_failure *failure)
 {
     size_t size = 0;
     while (p->mode != SYMBFILE_PIECE) {
         size_t before = in.size;
-        if (in.size == 0 && (size < OUT_STEP || p->ended))
+        if (in.size == 0 && (size < OUT_STEP || p->stream_ended))
             return true; /* the output buffer was not filled: the decoder holds nothing back */
         if (!(p->coding == CODING_ZSTD ? step_zstd(p, &in, &size) : step_gzip(p, &in, &size)))
-            return damaged(p, failure);
+            return fail_decompression(p, failure);
         if (size && !decode_inflated(p, (struct sl_bytes){p->out, size}, failure))
             return false;
         if (in.size == before && size == 0)
-            return in.size == 0 || damaged(p, failure); /* no progress although there is input */
+            return in.size == 0 || fail_decompression(p, failure); /* no progress although there is input */
     }
     return true;
 }
@@ -253,12 +256,14 @@ static bool open_coding(struct symbfile_part *p)
     return p->coding == CODING_PLAIN || p->out;
 }
 
+/* Decodes bytes as they were sent, after decompression if the part is compressed. False with `failure`. */
 static bool decode_received(struct symbfile_part *p, struct sl_bytes bytes, struct symbfile_failure *failure)
 {
     return p->coding == CODING_PLAIN ? decode_inflated(p, bytes, failure) : inflate_all(p, bytes, failure);
 }
 
-/* Called when the first bytes are known: they determine the decoder. */
+/* Called when the first COMPRESSION_HEAD bytes, or all of a shorter part, are in p->head: opens the decoder that they call for, and decodes
+ * them. False with `failure`. */
 static bool symbfile_part_begin(struct symbfile_part *p, struct symbfile_failure *failure)
 {
     if (open_coding(p))
@@ -267,7 +272,7 @@ static bool symbfile_part_begin(struct symbfile_part *p, struct symbfile_failure
     return false;
 }
 
-/* Decodes the next bytes of the body. Waits for COMPRESSION_HEAD bytes first, by which the compression is recognised. */
+/* Collects the first COMPRESSION_HEAD bytes, which show the compression, in p->head before it decodes anything. */
 bool symbfile_part_feed(struct symbfile_part *p, struct sl_bytes bytes, struct symbfile_failure *failure)
 {
     p->received += bytes.size;
@@ -285,8 +290,8 @@ bool symbfile_part_feed(struct symbfile_part *p, struct sl_bytes bytes, struct s
     return bytes.size == 0 || decode_received(p, bytes, failure);
 }
 
-/* Checks the end of the part and sets its mode. A first part that ends too early, in the compressed stream or in the
- * symbfile, is accepted if there are later parts, which contain the rest. */
+/* Checks the end of the part and sets its mode. If part 0 ends in the middle of its symbfile or compressed stream, it is accepted if
+ * there are more parts, which contain the rest: mode SYMBFILE_OPEN. */
 bool symbfile_part_finish(struct symbfile_part *p, struct symbfile_failure *failure)
 {
     struct sl_error error = {0};
@@ -296,13 +301,13 @@ bool symbfile_part_finish(struct symbfile_part *p, struct symbfile_failure *fail
     }
     if (p->coding == CODING_UNKNOWN && !symbfile_part_begin(p, failure))
         return false;
-    bool cut = p->coding != CODING_PLAIN && !p->ended;
-    if (!p->first && p->begin_size < SYMBFILE_HEAD)
+    bool cut = p->coding != CODING_PLAIN && !p->stream_ended;
+    if (!p->first && p->begin_size < SYMBFILE_HEAD) /* too short to be a symbfile of its own */
         p->mode = SYMBFILE_PIECE;
-    if (p->mode == SYMBFILE_PIECE)
+    if (p->mode == SYMBFILE_PIECE) /* decoded when all parts are there (store_check_set) */
         return true;
     if (cut && (!p->first || p->alone))
-        return damaged(p, failure);
+        return fail_decompression(p, failure);
     enum sl_code code = cut ? SL_MALFORMED : sl_symbfile_reader_finish(p->reader, &error);
     enum sl_symbfile_problem problem = sl_symbfile_reader_problem(p->reader);
     bool unfinished = cut || problem == SL_SYMBFILE_SHORT || problem == SL_SYMBFILE_TRUNCATED;
@@ -310,5 +315,5 @@ bool symbfile_part_finish(struct symbfile_part *p, struct symbfile_failure *fail
         p->mode = SYMBFILE_OPEN;
         return true;
     }
-    return decoded(p, code, &error, failure);
+    return report_decoding(p, code, &error, failure);
 }

@@ -8,13 +8,12 @@
 
 #include "core/loop.h"
 
-/* How long a measured size of the store counts. Measuring reads the whole tree, so it is done once a minute; but once a second when the
- * store is full, so that uploads succeed soon after files were removed. */
+/* Seconds for which a measured size of the store is used. Measuring walks the whole store, so it is done once a minute; but once a second
+ * while the store is full, so that uploads succeed soon after files were removed. */
 enum { SIZE_KNOWN_S = 60, FULL_KNOWN_S = 1 };
 
-/* Size of the store and time of its measurement; bytes received since then are added. */
-static _Atomic uint64_t known_bytes;
-static _Atomic int64_t known_s;
+static _Atomic uint64_t known_bytes; /* size of the store when it was measured, and bytes received since then */
+static _Atomic int64_t known_s;      /* when it was measured, in seconds since the epoch; 0: measure it */
 
 void store_grew(uint64_t bytes)
 {
@@ -26,8 +25,8 @@ void store_shrank(void)
     atomic_store(&known_s, 0);
 }
 
-/* True if the store accepts uploads: enough free space remains, and the store is below its maximum size. A time in the
- * future, after the clock was set back, counts as old. */
+/* True if the store accepts uploads: its file system has min_free bytes left, and the store is below max_size (UINT64_MAX: no limit).
+ * Measures the size again if that was done too long ago, or in the future (age < 0: the clock was set back). */
 static bool has_room(const char *store)
 {
     uint64_t reserve = store_limits.min_free, most = store_limits.max_size;
@@ -52,7 +51,6 @@ bool symbfile_store_make_room(struct symbfile_failure *failure)
     } else if (!store_present(store)) {
         symbfile_fail_unreachable(failure, strerror(errno));
     } else if (!files_make_directory(store, 0750, FILES_DURABLE)) {
-        /* A directory that is not there has no free space to compare with the limit. */
         store_fail(failure, "cannot create the directory of the upload store");
     } else if (!has_room(store)) {
         symbfile_fail(failure, 507, "1402", "Storage is full.");

@@ -1,4 +1,5 @@
-/* Sets of parts: staged, published, replaced, dropped. The only state is in the names of files and directories. */
+/* The store of uploaded symbfiles in a directory: stores parts, publishes complete sets of parts, replaces and deletes sets. All state
+ * is in the names of files and directories. */
 #include "symbfile_store/impl.h"
 
 #include <errno.h>
@@ -43,7 +44,8 @@ bool store_same_content(const struct symbfile_set *a, const struct symbfile_set 
     return true;
 }
 
-/* Hands on the bytes of a stored part to `take`, piece by piece. False with `failure` if it cannot be read, or if `take` refuses. */
+/* Reads a stored part and calls `take` with its bytes, at most 256 KiB at a time. False with `failure` if the part cannot be read or `take`
+ * returns false. */
 static bool read_part(const char *path,
                       bool (*take)(void *arg, struct sl_bytes bytes, struct symbfile_failure *failure), void *arg,
                       struct symbfile_failure *failure)
@@ -65,6 +67,7 @@ static bool read_part(const char *path,
     return ok;
 }
 
+/* Makes the path of the file of the part set->have[i], "<home>/<name of the set>/<name of the part>". */
 static void part_path(const char *home, const struct symbfile_set *set, size_t i, char path[STORE_PATH + 400])
 {
     char name[PART_NAME];
@@ -85,7 +88,8 @@ static bool feed_set_reader(void *arg, struct sl_bytes bytes, struct symbfile_fa
     return set_reader_feed(arg, bytes, failure);
 }
 
-/* Counts the records of a set by reading all its parts: each for itself, or the pieces of a split file as that file. */
+/* Counts the records of a set by decoding all its parts: each as a symbfile of its own, or all as pieces of one symbfile. False with
+ * `failure` if they are invalid or cannot be read. */
 static bool count_records(const char *home, struct symbfile_set *set, struct symbfile_failure *failure)
 {
     struct set_reader reader = {.max_bytes = store_limits.max_set_bytes, .is_split = store_is_split(set)};
@@ -117,9 +121,9 @@ bool store_check_set(const char *home, struct symbfile_set *set, struct symbfile
     return false;
 }
 
-/* Under the lock: publishes the complete set in place of the old one, unless both are equal. Its generation is above all others, even if
- * the clock was set back. False with `failure`. */
-static bool symbfile_store_publish(const char *home, struct symbfile_set *set, bool *news,
+/* Publishes a complete set in place of the published one of its kind; if both have the same contents, the new one is removed instead.
+ * The new generation is higher than all others, even if the clock was set back. The caller has the lock. False with `failure`. */
+static bool symbfile_store_publish(const char *home, struct symbfile_set *set, bool *must_announce,
                                    struct symbfile_failure *failure)
 {
     char from[STORE_PATH + 200], to[STORE_PATH + 200];
@@ -127,7 +131,7 @@ static bool symbfile_store_publish(const char *home, struct symbfile_set *set, b
     struct symbfile_set *all = store_sets(home, &count);
     uint64_t generation = clock_wall_us(), newest = 0;
     bool same = false, ok = true;
-    *news = true; /* set even if unchanged: the first publisher may have crashed before it announced the change */
+    *must_announce = true; /* also if unchanged: whoever published it may have crashed before announcing it */
     snprintf(from, sizeof from, "%s/%s", home, set->name);
     for (size_t i = 0; i < count; i++)
         if (all[i].published && all[i].kind == set->kind && all[i].generation > newest)
@@ -157,7 +161,8 @@ static bool symbfile_store_publish(const char *home, struct symbfile_set *set, b
     return ok;
 }
 
-/* Moves the file into the set's directory, replacing other contents of the same part. False with errno. */
+/* Renames the received file into the set's directory `dir`, adds it to the table, and removes the file of an older part with the same
+ * number and other contents. False with errno. */
 static bool stage(const struct symbfile_upload_set *a, const char *dir, struct part_table *table)
 {
     char name[PART_NAME], before[PART_NAME] = "", path[STORE_PATH + 400];
@@ -175,18 +180,18 @@ static bool stage(const struct symbfile_upload_set *a, const char *dir, struct p
     return part_table_put(table, &a->part);
 }
 
-/* Loads the parts of a set that is complete according to its table; removes files that a crash left and the table does not have. False with
- * errno if they cannot be listed. */
+/* Lists the parts of a set that is complete according to its table. Removes files of parts that the table does not have: a crash left
+ * them when they were replaced. False with errno if the directory cannot be read. */
 static bool load_complete(const char *home, struct symbfile_set *set, const struct part_table *table)
 {
     size_t count = 0;
     if (!store_load_parts(home, set))
         return false;
     for (size_t i = 0; i < set->have_count; i++) {
-        struct symbfile_part_file noted;
+        struct symbfile_part_file listed; /* in the table */
         char path[STORE_PATH + 400], name[PART_NAME];
-        if (part_table_get(table, set->have[i].number, &noted) &&
-            memcmp(noted.sha256, set->have[i].sha256, sizeof noted.sha256) == 0) {
+        if (part_table_get(table, set->have[i].number, &listed) &&
+            memcmp(listed.sha256, set->have[i].sha256, sizeof listed.sha256) == 0) {
             set->have[count++] = set->have[i];
             continue;
         }
@@ -198,26 +203,30 @@ static bool load_complete(const char *home, struct symbfile_set *set, const stru
     return true;
 }
 
-/* Checks and publishes a set if all its parts have arrived. An invalid set is removed, so that it can be sent again. */
-static bool complete(const char *home, const char *dir, struct symbfile_set *set, struct part_table *table, bool *news,
-                     struct symbfile_failure *failure)
+/* Called when the set is complete according to its table: checks and publishes it. An invalid set is removed, so that it can be sent
+ * again. If files are missing in spite of the table, the set stays incomplete. False with `failure`. */
+static bool complete(const char *home, const char *dir, struct symbfile_set *set, struct part_table *table,
+                     bool *must_announce, struct symbfile_failure *failure)
 {
     if (!load_complete(home, set, table))
         return store_fail(failure, "cannot read the parts of a symbfile in the upload store");
     bool whole = set->have_count == set->parts, ok = true;
-    part_table_remove(table, home, set); /* rebuilt from the files if some of them are missing */
+    part_table_remove(table, home,
+                      set); /* not published; if files are missing, the next part rebuilds it from the files */
     if (whole)
         ok = store_check_set(home, set, failure);
     if (whole && ok)
-        ok = symbfile_store_publish(home, set, news, failure);
-    else if (!ok && failure->status < 500)
+        ok = symbfile_store_publish(home, set, must_announce, failure);
+    else if (!ok && failure->status < 500) /* invalid; not: the store failed */
         store_remove_tree(dir);
     free(set->have);
     return ok;
 }
 
-/* Stages a received part, and publishes its set if that is complete. `*news`: cached answers of the store are out of date. */
-static bool add_part(const struct symbfile_upload_set *a, const char *home, const char *root, bool *news,
+/* Stores a received part in the directory of its incomplete set, and publishes the set if all its parts are there now. Sets
+ * `*must_announce` if cached answers of look-ups may be outdated now: a set was published, or the description of the executable has
+ * changed. */
+static bool add_part(const struct symbfile_upload_set *a, const char *home, const char *root, bool *must_announce,
                      struct symbfile_failure *failure)
 {
     struct symbfile_set set = {.kind = a->kind, .parts = a->parts};
@@ -228,10 +237,10 @@ static bool add_part(const struct symbfile_upload_set *a, const char *home, cons
     snprintf(dir, sizeof dir, "%s/%s", home, set.name);
     if (!files_make_directory(dir, 0750, FILES_DURABLE) || !part_table_open(&table, home, &set))
         return store_fail(failure, "cannot store a received symbfile part");
-    bool ok = (stage(a, dir, &table) && info_update(root, home, &a->file_key.file_id, a->info, news)) ||
+    bool ok = (stage(a, dir, &table) && info_update(root, home, &a->file_key.file_id, a->info, must_announce)) ||
               store_fail(failure, "cannot store a received symbfile part");
     if (ok && table.complete == table.parts)
-        ok = complete(home, dir, &set, &table, news, failure);
+        ok = complete(home, dir, &set, &table, must_announce, failure);
     part_table_close(&table);
     return ok;
 }
@@ -239,16 +248,16 @@ static bool add_part(const struct symbfile_upload_set *a, const char *home, cons
 bool symbfile_store_add(const struct symbfile_upload_set *a, struct symbfile_failure *failure)
 {
     char home[STORE_PATH], root[STORE_PATH], store[512];
-    bool news = false; /* cached answers must be dropped */
+    bool must_announce = false;
     struct stat st;
     if (!symbfile_store_dir(store) || !store_root(a->file_key.scope, root) || !store_home(&a->file_key, home)) {
         symbfile_fail(failure, 404, "1301", "Not found.");
         return false;
     }
-    bool ok = add_part(a, home, root, &news, failure);
+    bool ok = add_part(a, home, root, &must_announce, failure);
     if (ok && fstat(a->fd, &st) == 0)
         store_grew((uint64_t)st.st_size);
-    if (news && !store_changed(store) && ok)
+    if (must_announce && !store_changed(store) && ok)
         ok = store_fail(failure, "cannot announce a new symbfile to other processes");
     return ok;
 }
@@ -261,7 +270,7 @@ enum sl_code symbfile_store_info(const struct symbfile_key *file_key, struct sym
     return !store_home(file_key, home) || info_read(home, info) ? SL_OK : SL_BUSY;
 }
 
-/* True if `a` is shown instead of `b`: a published set first, then the newer one. */
+/* True if responses show the set `a` rather than `b`: a published set rather than an incomplete one, else the newer one. */
 static bool shown_before(const struct symbfile_set *a, const struct symbfile_set *b)
 {
     if (a->published != b->published)
@@ -289,7 +298,7 @@ enum sl_code symbfile_store_status(const struct symbfile_key *file_key, struct s
             known[kind] = true;
         }
         if (known[kind] && !store_load_parts(home, &sets[kind])) {
-            code = code == SL_OK ? store_code(errno) : code; /* SL_OK for a set that was replaced meanwhile */
+            code = code == SL_OK ? store_code(errno) : code; /* SL_OK if the set was replaced meanwhile (ENOENT) */
             known[kind] = false;
         }
         for (size_t i = 0; known[kind] && !sets[kind].published && i < sets[kind].have_count; i++)
@@ -322,17 +331,17 @@ bool symbfile_store_delete(const struct symbfile_key *file_key)
 
 /* ---- a set as one file ---- */
 
-/* Appends bytes of a part to the pack: the callback of read_part(). */
+/* Callback of read_part(): appends bytes of a part to the file pack->fd. */
 static bool append_to_pack(void *arg, struct sl_bytes bytes, struct symbfile_failure *failure)
 {
     struct set_pack *pack = arg;
     if (!sl_write_all_at(pack->fd, bytes, (off_t)pack->size))
-        return store_fail(failure, "cannot copy a stored part");
+        return store_fail(failure, "cannot copy a symbfile part of the upload store to a temporary file");
     pack->size += bytes.size;
     return true;
 }
 
-/* Appends all parts of a set to the pack, with the length of each. */
+/* Appends all parts of a set to the file pack->fd, and the length of each to pack->lengths. False with `failure`. */
 static bool pack_parts(const char *home, const struct symbfile_set *set, struct set_pack *pack,
                        struct symbfile_failure *failure)
 {
@@ -361,7 +370,7 @@ enum sl_code store_pack_set(const char *home, const struct symbfile_set *wanted,
     struct symbfile_failure failure = {0};
     bool ok =
         store_load_parts(home, &set) || store_fail(&failure, "cannot read the parts of a symbfile in the upload store");
-    if (ok && set.have_count != set.parts) {
+    if (ok && set.have_count != set.parts) { /* the set is being removed, as a newer one has replaced it */
         errno = ENOENT;
         ok = store_fail(&failure, "cannot read the parts of a symbfile in the upload store");
     }

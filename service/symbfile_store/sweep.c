@@ -1,4 +1,4 @@
-/* Cleans the store: removes uploads that were not completed. */
+/* Cleans the store of uploaded symbfiles: removes uploads that were not completed in time, and measures what remains. */
 #include "symbfile_store/impl.h"
 
 #include <dirent.h>
@@ -12,9 +12,12 @@
 #include "core/files.h"
 #include "core/loop.h"
 
-enum { TMP_AGE_S = 24 * 3600 /* age at which a temporary file counts as abandoned */, TMP_DEPTH = 3 };
+enum {
+    TMP_AGE_S = 24 * 3600, /* age at which a temporary file counts as left behind by a crash */
+    TMP_DEPTH = 3,         /* of directories in tmp/, local copies of sets, that are removed */
+};
 
-/* Counts or, with `remove`, removes the sets that were staged too long ago. */
+/* Counts the incomplete sets in an executable's directory that got no part for `ttl_s`; with `remove` removes them. */
 static size_t expired_sets(const char *home, int64_t now, int64_t ttl_s, bool remove)
 {
     char path[STORE_PATH + 200];
@@ -32,8 +35,8 @@ static size_t expired_sets(const char *home, int64_t now, int64_t ttl_s, bool re
     return expired;
 }
 
-/* Removes expired sets of a file's directory. Checks again under the lock, as a part may have arrived meanwhile. If the
- * lock is taken, leaves the directory to the next sweep. */
+/* Removes incomplete sets that are too old from an executable's directory. Looks for them without the lock first, as usually there are
+ * none; then again under the lock, as a part may have arrived meanwhile. If the lock is taken, the next sweep tries again. */
 static void sweep_home(const char *home, int64_t now, int64_t ttl_s)
 {
     if (!expired_sets(home, now, ttl_s, false))
@@ -45,7 +48,7 @@ static void sweep_home(const char *home, int64_t now, int64_t ttl_s)
     close(lock);
 }
 
-/* Adds the bytes of an executable's sets to the sizes. */
+/* Adds the bytes of an executable's sets to the size of incomplete or published ones. */
 static void add_bytes(const char *home, struct symbfile_store_size *size)
 {
     char path[STORE_PATH + 200];
@@ -116,7 +119,7 @@ enum sl_code symbfile_store_sweep(struct symbfile_store_size *size, struct sl_er
         return sl_fail(error, SL_DOWNLOAD_ERROR, "%s: %s", store, strerror(errno));
     if (!files_make_directory(path, 0750, FILES_DURABLE))
         return sl_fail(error, SL_INTERNAL, "cannot create the upload store: %s", strerror(errno));
-    store_changed(store); /* for processes that crashed between a change and its announcement */
+    store_changed(store); /* announces changes of processes that crashed before they could announce them */
     sweep_tmp(store, now);
     sweep_root(store, now, ttl_s, size);
     sweep_scopes(store, now, ttl_s, size);

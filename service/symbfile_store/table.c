@@ -1,7 +1,7 @@
-/* The file `table` in the directory of a staged set; integers are little-endian:
+/* The table of parts of an incomplete set: the file `table` in the set's directory; integers are little-endian:
  *
  *     0    "SLUT"       written last when the table is rebuilt from the files
- *     8    u64          all parts below this number exist; may lag behind
+ *     8    u64          all parts below this number exist; it may be lower than the true value
  *     64   64 bytes per part, by number: SHA-256, u64 records, u64 inflated, mode (0 = absent), 15 zeros
  *
  * For example, a table whose part 0 exists, a symbfile of 3 records and 128 bytes:
@@ -9,9 +9,9 @@
  *     0    53 4C 55 54 00 00 00 00  01 00 00 00 00 00 00 00
  *     64   <SHA-256>  03 00 00 00 00 00 00 00  80 00 00 00 00 00 00 00  73 00 ...
  *
- * The table is only an optimisation, the truth is in the names of the files: those are read if it is missing, and once more
- * when it says that the set is complete. A part is added after its file is in place, and synced: every part that a client got
- * acknowledged is in the table. */
+ * The table only saves listing the directory for each part: what counts are the names of the parts' files, which are read if the table is
+ * missing, and once more when it says that the set is complete. A part is added to the table after its file is in place, and the entry
+ * is synced before the client gets an answer: so every acknowledged part is in the table. */
 #include "symbfile_store/impl.h"
 
 #include <endian.h>
@@ -23,7 +23,7 @@
 
 enum { MAGIC = 4, ENTRY = 64, AT_RECORDS = 32, AT_INFLATED = 40, AT_MODE = 48, AT_COMPLETE = 8, STEP = 64 };
 
-static const uint8_t empty_head[16] = "SLUT"; /* a table without parts */
+static const uint8_t empty_head[16] = "SLUT"; /* header of a table without parts: magic, zeros */
 
 /* Makes the path of a set's table. */
 static void table_path(const char *home, const struct symbfile_set *set, char out[STORE_PATH + 200])
@@ -54,9 +54,10 @@ static bool write_part(int fd, const struct symbfile_part_file *part)
     return write_at(fd, entry, sizeof entry, get_offset(part->number));
 }
 
-/* Rebuilds the table from the names of the files. A crash may leave several files with one number: the last one counts. The
- * header is written last, after a sync, so that a crash leaves no table that looks complete. */
-static bool make_of_files(int fd, const char *home, struct symbfile_set *set)
+/* Rebuilds the table from the names of the parts' files. If a crash has left several files with one number, the last one listed counts.
+ * Ignores numbers that the set does not have. The header is written last, after a sync: a table without header is rebuilt when it is
+ * opened. */
+static bool rebuild_from_files(int fd, const char *home, struct symbfile_set *set)
 {
     bool ok = ftruncate(fd, 0) == 0 && store_load_parts(home, set);
     for (size_t i = 0; ok && i < set->have_count; i++)
@@ -83,12 +84,13 @@ bool part_table_open(struct part_table *table, const char *home, struct symbfile
         table->complete = le64toh(complete);
         return true;
     }
-    if (make_of_files(table->fd, home, set))
+    if (rebuild_from_files(table->fd, home, set))
         return true;
     part_table_close(table);
     return false;
 }
 
+/* Keeps errno, as callers close the table after a failure. */
 void part_table_close(struct part_table *table)
 {
     int reason = errno;
@@ -113,9 +115,9 @@ bool part_table_get(const struct part_table *table, uint64_t number, struct symb
     return true;
 }
 
-/* Advances `complete` over existing parts, STEP entries at a time. It never goes back: all calls for a set together read
- * each entry once. */
-static void symbfile_table_advance(struct part_table *table)
+/* Increases table->complete to the number of the first missing part, reading STEP entries at a time. It begins where the last call
+ * ended, so that all calls for a set together read each entry about once. */
+static void advance_complete(struct part_table *table)
 {
     uint8_t entries[STEP * ENTRY];
     while (table->complete < table->parts) {
@@ -130,13 +132,14 @@ static void symbfile_table_advance(struct part_table *table)
     }
 }
 
-/* Adds a part. The entry is synced before `complete` is advanced, which need not be synced: it may lag behind. */
+/* Writes the entry of a part and syncs it, then increases table->complete. That is stored without a sync: after a crash it may be too
+ * low, which only costs reading entries again. */
 bool part_table_put(struct part_table *table, const struct symbfile_part_file *part)
 {
     if (!write_part(table->fd, part) || fdatasync(table->fd) != 0)
         return false;
     uint64_t before = table->complete;
-    symbfile_table_advance(table);
+    advance_complete(table);
     uint64_t complete = htole64(table->complete);
     return table->complete == before || write_at(table->fd, &complete, sizeof complete, AT_COMPLETE);
 }
