@@ -1,5 +1,5 @@
 /* Uploaded symbfiles: parts as they arrive, the store that keeps them, and the index that answers look-ups. A symbfile contains symbols of
- * one executable, of one kind: ranges (of addresses) or returnpads. It is uploaded in one or more parts; all parts of an upload are a "set".
+ * one executable, of one kind: ranges (of addresses) or returnpads. It is uploaded in one or more parts; those of one upload are a "set".
  *
  * The store is data, not cache. It is a directory (`symbfile.store_dir` or, shared by nodes, `symbfile.store.filesystem.path`)
  * or a bucket (bucket.h). Below the directory:

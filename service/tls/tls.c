@@ -1,3 +1,4 @@
+/* TLS connections over memory buffers, by OpenSSL. */
 #include "tls/tls.h"
 
 #include <openssl/bio.h>
@@ -10,19 +11,20 @@
 
 struct tls_context {
     SSL_CTX *ssl;
-    int64_t expiry;
+    int64_t expiry; /* of the certificate, in seconds since the epoch */
 };
 
 struct tls {
     SSL *ssl;
-    struct sl_bytes fed; /* not consumed yet */
-    struct sl_buf out;
-    bool failed, ended;
-    char failure[96];
+    struct sl_bytes fed; /* received bytes that OpenSSL has not read yet */
+    struct sl_buf out;   /* encrypted bytes to be sent */
+    bool failed, ended;  /* the connection is broken; close_notify was sent */
+    char failure[96];    /* reason, if `failed` */
 };
 
 /* ---- a BIO that reads fed bytes and writes to the output buffer (BIO_meth_new(3)) ---- */
-/* Gives OpenSSL the fed bytes. When there are none, a retry: SSL_read then reports SSL_ERROR_WANT_READ. */
+/* The BIO's read: gives OpenSSL the bytes of tls_feed(). When there are none, it asks for a retry, so that SSL_read_ex() fails with
+ * SSL_ERROR_WANT_READ. */
 static int bytes_read(BIO *bio, char *out, int capacity)
 {
     struct tls *tls = BIO_get_data(bio);
@@ -37,6 +39,7 @@ static int bytes_read(BIO *bio, char *out, int capacity)
     return (int)size;
 }
 
+/* The BIO's write: appends the encrypted bytes to the output buffer. */
 static int bytes_write(BIO *bio, const char *data, int size)
 {
     struct tls *tls = BIO_get_data(bio);
@@ -45,7 +48,7 @@ static int bytes_write(BIO *bio, const char *data, int size)
     return tls->out.failed ? -1 : size;
 }
 
-/* OpenSSL asks to flush after a handshake message; there is nothing to do, but it must succeed. */
+/* The BIO's control: OpenSSL asks to flush after a handshake message. There is nothing to do, but it must succeed; all else fails. */
 static long bytes_control(BIO *bio, int command, long number, void *pointer)
 {
     (void)bio, (void)number, (void)pointer;
@@ -58,7 +61,8 @@ static int bytes_create(BIO *bio)
     return 1;
 }
 
-/* OpenSSL's interface to the buffers of a connection, instead of a socket: the event loop reads and writes that itself. */
+/* Returns the BIO type through which OpenSSL reads and writes a connection's buffers instead of its socket, which the event loop reads and
+ * writes itself. Made at the first call; NULL when out of memory. */
 static const BIO_METHOD *bytes_method(void)
 {
     static BIO_METHOD *method;
@@ -75,7 +79,7 @@ static const BIO_METHOD *bytes_method(void)
 }
 
 /* ---- contexts ---- */
-/* ALPN: agrees only to http/1.1, and refuses a client that offers others alone (RFC 7301, 3.2). */
+/* ALPN callback: chooses http/1.1. Ends the handshake with an alert if the client offers only other protocols (RFC 7301, 3.2). */
 static int choose_protocol(SSL *ssl, const unsigned char **chosen, unsigned char *size, const unsigned char *offered,
                            unsigned offered_size, void *arg)
 {
@@ -87,7 +91,8 @@ static int choose_protocol(SSL *ssl, const unsigned char **chosen, unsigned char
                : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-/* Fails because of a file, with OpenSSL's reason or that of the system. */
+/* Sets the error "<what> <path>: <reason>" for a file that cannot be used (`path` NULL: "is missing"), with OpenSSL's last error as the
+ * reason or, if a system call failed, the text of its errno. */
 static enum sl_code refuse(struct sl_error *error, const char *what, const char *path)
 {
     unsigned long code = ERR_get_error();
@@ -135,7 +140,7 @@ static enum sl_code load_client(SSL_CTX *ssl, const struct tls_files *files, str
     return files->certificate || files->key ? load_pair(ssl, files, error) : SL_OK;
 }
 
-/* When the certificate expires, in seconds since the epoch; INT64_MAX without a certificate. */
+/* Returns when the certificate expires, in seconds since the epoch; INT64_MAX without a certificate. */
 static int64_t get_expiry(SSL_CTX *ssl)
 {
     struct tm tm;
@@ -143,9 +148,11 @@ static int64_t get_expiry(SSL_CTX *ssl)
     return certificate && ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &tm) == 1 ? (int64_t)timegm(&tm) : INT64_MAX;
 }
 
+/* Loads the files of a context: load_server or load_client. */
 typedef enum sl_code loader(SSL_CTX *ssl, const struct tls_files *files, struct sl_error *error);
 
-/* Makes a context: TLS 1.2 or later. Buffers of idle connections are released, and sessions are not kept, to save memory. */
+/* Makes a context for TLS 1.2 or later, with the files that `load` loads. To save memory, buffers of idle connections are released, and
+ * sessions are not kept. */
 static enum sl_code make_context(const SSL_METHOD *method, loader *load, const struct tls_files *files,
                                  struct tls_context **out, struct sl_error *error)
 {
@@ -258,8 +265,9 @@ void tls_feed(struct tls *tls, struct sl_bytes encrypted)
     tls->fed = encrypted;
 }
 
-/* Keeps the reason of a failure: that of the certificate check, which is more precise, or OpenSSL's. */
-static void note_failure(struct tls *tls)
+/* Marks the connection as broken and keeps the reason: that of the certificate check if it failed, which is more precise than OpenSSL's
+ * error, else OpenSSL's error. */
+static void set_failure(struct tls *tls)
 {
     unsigned long code = ERR_get_error();
     const char *reason = code ? ERR_reason_error_string(code) : NULL;
@@ -281,7 +289,7 @@ enum tls_result tls_read(struct tls *tls, uint8_t *out, size_t capacity, size_t 
     switch (SSL_get_error(tls->ssl, 0)) {
     case SSL_ERROR_WANT_READ: return TLS_MORE;
     case SSL_ERROR_ZERO_RETURN: return TLS_END;
-    default: note_failure(tls); return TLS_FAILED;
+    default: set_failure(tls); return TLS_FAILED;
     }
 }
 
@@ -290,7 +298,7 @@ bool tls_is_ready(const struct tls *tls)
     return SSL_is_init_finished(tls->ssl);
 }
 
-/* Encrypts into tls->out; an empty text is allowed. False, as at all later calls, when the connection is broken. */
+/* An empty text is allowed and does nothing. After a failure all later calls return false. */
 bool tls_write(struct tls *tls, struct sl_bytes plaintext)
 {
     size_t written;
@@ -298,11 +306,11 @@ bool tls_write(struct tls *tls, struct sl_bytes plaintext)
     if (!tls->failed && (plaintext.size == 0 || SSL_write_ex(tls->ssl, plaintext.data, plaintext.size, &written) == 1))
         return true;
     if (!tls->failed)
-        note_failure(tls);
+        set_failure(tls);
     return false;
 }
 
-/* Encrypts the notice that no more data follows; nothing during the handshake, or if the connection is broken. */
+/* Does nothing during the handshake, if the connection is broken, or at a second call. */
 void tls_close_notify(struct tls *tls)
 {
     if (tls->failed || tls->ended || !tls_is_ready(tls))

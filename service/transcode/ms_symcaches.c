@@ -1,3 +1,4 @@
+/* The cache kind `ms_symcaches`: SymCache files for Windows Performance Analyzer, made from PDB files by external programs. */
 #include "transcode/ms_symcaches.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 
 enum { MAX_NAME = 255, MAX_VERSIONS = 64, TRANSIENT_S = 60 /* lifetime of a cached temporary failure */ };
 
-/* Error message of a look-up that may only use the cache; ms_symcache_get recognises the error by it. */
+/* Error message of a computation that was started by a look-up with is_cached_only; ms_symcache_get recognises the error by it. */
 static const char cached_only[] = "not cached";
 
 /* ---- admission: limits concurrent transcoders ---- */
@@ -26,8 +27,8 @@ static struct {
     struct fiber_wait_list free;
 } transcodes;
 
-/* Waits for a free slot and occupies it. False when cancelled. Without a configured number there is one slot per pool
- * thread. */
+/* Waits until fewer transcoders than ms_symcache.max_concurrent run (if that is not set: than the pool has threads), and counts one more as
+ * running. False when cancelled. Call transcode_leave() when it has ended. */
 static bool transcode_admit(const struct config *config)
 {
     unsigned configured = config->ms_symcache.max_concurrent;
@@ -41,6 +42,7 @@ static bool transcode_admit(const struct config *config)
     return waited != FIBER_CANCELLED;
 }
 
+/* Counts a run of a transcoder, its result and duration in the metrics. */
 static void transcode_count(const struct ms_symcache_query *q, enum sl_code code, uint64_t begin_ns)
 {
     char version[48];
@@ -49,6 +51,7 @@ static void transcode_count(const struct ms_symcache_query *q, enum sl_code code
     metric_observe_since(METRIC_TRANSCODE_SECONDS, begin_ns, version);
 }
 
+/* Counts a transcoder as ended and lets the next one run. */
 static void transcode_leave(void)
 {
     transcodes.running--;
@@ -57,8 +60,8 @@ static void transcode_leave(void)
 
 /* ---- the PDB ---- */
 
-/* Checks that the downloaded PDB is the requested one. Its age may be higher: a PDB that was changed after linking still
- * describes the program. Debuggers accept it, too. */
+/* Checks that the downloaded PDB has the requested id; SL_NOT_FOUND if not. Its age may be higher than requested: a PDB that was changed
+ * after linking still describes the program, and debuggers accept it, too. */
 static enum sl_code pdb_check(const struct cache_item *file, const struct sl_debug_id *id, struct sl_error *error)
 {
     const struct object_check_options options = {.limits = current_reader_limits()};
@@ -90,7 +93,8 @@ static enum sl_code pdb_find(const struct ms_symcache_query *q, struct sl_arena 
     return code;
 }
 
-/* Converts a failure to get the PDB. Temporary ones are cached for TRANSIENT_S instead of a day. */
+/* Converts a failure to get the PDB: temporary ones become SL_DOWNLOAD_ERROR with a lifetime in the cache (duration_ns) of TRANSIENT_S.
+ * Others are returned as they are. */
 static enum sl_code pdb_failed(enum sl_code code, struct sl_error *error)
 {
     if (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || code == SL_PERMISSION_DENIED) {
@@ -110,8 +114,8 @@ static void pdb_id_text(const struct sl_debug_id *id, char out[SL_DEBUG_ID_TEXT]
         *c = *c >= 'a' && *c <= 'z' ? (char)(*c - 32) : *c;
 }
 
-/* Makes a SymCache file: finds the PDB, waits for a slot, runs the transcoder. A look-up that may only use the cache fails
- * with SL_BUSY, which is not cached as a failure of the file. */
+/* The kind's `compute`: makes a SymCache file. Finds the PDB, waits until not too many transcoders run, runs the transcoder. For a
+ * look-up with is_cached_only it fails with SL_BUSY, a code that the cache does not keep. */
 static enum sl_code ms_symcaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                          struct sl_error *error)
 {
@@ -145,8 +149,8 @@ static void ms_symcache_release(void *config)
     config_release(config);
 }
 
-/* Copies the request into the arena of the computation, with a reference to the configuration, as both may outlive the
- * client. NULL when out of memory. */
+/* The kind's `retain`: copies the query into the arena of the computation, and retains the configuration until the arena is freed, as the
+ * computation may outlive the client. NULL when out of memory. */
 static void *ms_symcache_retain(const void *context, struct sl_arena *arena)
 {
     const struct ms_symcache_query *from = context;
@@ -173,7 +177,7 @@ const struct cache_kind kind_ms_symcaches = {
 
 /* ---- lookups ---- */
 
-/* Makes the cache key. Names of PDBs are compared without case, as on Windows. */
+/* The name of the PDB is in lower case in the key, as Windows compares file names without case. */
 struct sl_str ms_symcache_key(const struct ms_symcache_query *q, struct sl_arena *arena)
 {
     struct sl_buf key = {0};
@@ -188,8 +192,8 @@ struct sl_str ms_symcache_key(const struct ms_symcache_query *q, struct sl_arena
     return sl_buf_move_to_arena(&key, arena);
 }
 
-/* Gets the file from the cache or makes it. Look-ups of one key share a computation; if that was started by a look-up that
- * may only use the cache, it fails for this one, too, and is tried again. */
+/* Look-ups of one key share a computation. If another look-up with is_cached_only has started it, it fails with the message cached_only
+ * for this one, too: then this one tries again. */
 enum sl_code ms_symcache_get(const struct ms_symcache_query *q, struct sl_arena *arena, struct cache_item **item,
                              struct sl_error *error)
 {
@@ -206,7 +210,7 @@ enum sl_code ms_symcache_get(const struct ms_symcache_query *q, struct sl_arena 
     }
 }
 
-/* ---- known versions: one per line, in a file of the cache ---- */
+/* ---- versions of transcoders whose files may be in the cache: one per line, in the file <cache_dir>/ms_symcaches/versions ---- */
 
 struct version_list {
     unsigned items[MAX_VERSIONS][3];
@@ -228,18 +232,19 @@ static bool version_list_has(const struct version_list *list, const unsigned ver
     return false;
 }
 
+/* Adds a version, unless the list has it or is full. */
 static void version_list_add(struct version_list *list, const unsigned version[3])
 {
     if (list->count < MAX_VERSIONS && !version_list_has(list, version))
         memcpy(list->items[list->count++], version, sizeof list->items[0]);
 }
 
-struct version_load { /* pool work */
+struct version_load { /* load_versions() on the pool */
     const struct config *config;
-    struct version_list list;
+    struct version_list list; /* result */
 };
 
-/* Appends the versions of the configured transcoders that the list lacks to the file. */
+/* Appends the versions of the configured transcoders that are not in load->list to the file, and to the list. */
 static enum sl_code append_configured(struct version_load *load, const char *path, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -257,8 +262,8 @@ static enum sl_code append_configured(struct version_load *load, const char *pat
     return code;
 }
 
-/* Pool work: reads the versions for which files may be in the cache, and adds those of the configured transcoders. Versions are
- * kept in a file because earlier configurations may have had other transcoders. */
+/* Pool work: reads the file of versions, and adds those of the configured transcoders to it. The file exists because earlier configurations
+ * may have had other transcoders, whose SymCache files are still in the cache. */
 static enum sl_code load_versions(void *arg, struct sl_error *error)
 {
     struct version_load *load = arg;
@@ -279,8 +284,8 @@ static enum sl_code load_versions(void *arg, struct sl_error *error)
     return append_configured(load, path, error);
 }
 
-/* Loads the list, unless another fiber that is waited for here has loaded it with this version. After SL_BUSY and SL_CANCELLED the
- * next look-up tries again; a file that cannot be read counts as loaded. */
+/* Loads the list `versions`. If another fiber is loading it, waits for that one, and does nothing if the list has `version` then. After
+ * SL_BUSY and SL_CANCELLED the next look-up tries again; after other errors the list counts as loaded. */
 static void update_versions(const struct config *config, const unsigned version[3])
 {
     while (versions.is_loading)
@@ -301,7 +306,7 @@ static void update_versions(const struct config *config, const unsigned version[
     fiber_wake_all(&versions.loaded);
 }
 
-/* Orders versions of three numbers, the greatest first. */
+/* Comparison for qsort of versions of three numbers, the greatest first. */
 static int newest_first(const void *left, const void *right)
 {
     const unsigned *a = left, *b = right;
@@ -311,15 +316,14 @@ static int newest_first(const void *left, const void *right)
     return 0;
 }
 
-/* Lists known versions of the same major version that are older, the newest first. Loads the list on first use, and when the
- * configuration has a version that it lacks. */
+/* Loads the list of versions at the first call, and when it lacks `version`: then a reload has configured another transcoder. */
 size_t ms_symcache_get_older(const struct config *config, const unsigned version[3], unsigned (*found)[3], size_t max)
 {
     const struct version_list *known = &versions.list;
     size_t count = 0;
     if (!versions.is_loaded || !version_list_has(known, version))
         update_versions(config, version);
-    if (versions.is_loaded)
+    if (versions.is_loaded) /* the list lacks it if there is no file, or it could not be written: not loaded again for that */
         version_list_add(&versions.list, version);
     for (size_t i = 0; i < known->count && count < max; i++)
         if (known->items[i][0] == version[0] && newest_first(known->items[i], version) > 0)

@@ -1,5 +1,5 @@
-/* Runs a transcoder in its own directories and process group, with limits that `symloom worker` sets: it sets them for
- * itself and then executes the program, because limits of a child cannot be set from here.
+/* Runs a transcoder, a program that makes a SymCache file from a PDB, in directories and a process group of its own. It is started by
+ * `symloom worker`, which sets resource limits for itself and then executes the program, as uv_spawn() cannot set the limits of a child.
  *
  *     <tmp>/symcache-<random>/in/<pdb name>     input
  *                            /out/              results: _NT_SYMCACHE_PATH and working directory
@@ -23,19 +23,25 @@
 #include "core/loop.h"
 #include "core/pool.h"
 
-enum { PATH_LENGTH = 1024, OWN_WORDS = 8, LOG_MAX = 64 << 10, ENVIRONMENT_OWN = 5, TREE_DEPTH = 6 };
+enum {
+    PATH_LENGTH = 1024,
+    OWN_WORDS = 8,       /* at most so many words of the command line besides the configured command */
+    LOG_MAX = 64 << 10,  /* bytes of the program's output that are logged */
+    ENVIRONMENT_OWN = 5, /* environment variables besides the configured ones */
+    TREE_DEPTH = 6,      /* directories below the run's directory that are removed */
+};
 
 struct transcode_process {
     const struct transcode *job;
-    char base[512], in[PATH_LENGTH], out[PATH_LENGTH];
-    int log, fd;
+    char base[512], in[PATH_LENGTH], out[PATH_LENGTH]; /* paths: directory of the run, input file, output directory */
+    int log, fd;                                       /* the program's output; file for the result */
     /* the process */
     uv_process_t process;
     uv_timer_t timer;
-    struct fiber *waiter;
-    bool ended, late;
-    int closing;
-    int64_t status;
+    struct fiber *waiter; /* the fiber that waits for the process */
+    bool ended, late;     /* late: killed, as it took longer than ms_symcache.timeout */
+    int closing;          /* handles that are not closed yet */
+    int64_t status;       /* how the process ended */
     int signal;
     enum sl_code code;
     struct sl_error *error;
@@ -43,7 +49,7 @@ struct transcode_process {
 
 /* ---- preparation ---- */
 
-/* Writes the PDB to the run's input file. False with errno. */
+/* Writes the PDB to the transcoder's input file. False with errno. */
 static bool write_pdb(struct transcode_process *run)
 {
     int fd = open(run->in, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0440);
@@ -52,7 +58,7 @@ static bool write_pdb(struct transcode_process *run)
     return good;
 }
 
-/* Creates the directories, the input and the log. A failure is reported in run->code. */
+/* Pool work: creates the directories of the run, the input file and the log file. Sets run->code on failure. */
 static void transcode_begin(void *arg)
 {
     struct transcode_process *run = arg;
@@ -83,18 +89,18 @@ static void run_wake(struct transcode_process *run)
         fiber_wake(run->waiter);
 }
 
-/* Called when the program has ended: notes how, and wakes the fiber of the run. */
+/* Called when the program has ended: records how, kills child processes that it has left, and wakes the waiting fiber. */
 static void run_ended(uv_process_t *process, int64_t status, int number)
 {
     struct transcode_process *run = process->data;
     run->status = status;
     run->signal = number;
     run->ended = true;
-    run_kill(run); /* child processes that are left */
+    run_kill(run);
     run_wake(run);
 }
 
-/* Called when the time limit has passed: run_ended follows. */
+/* Called when the time limit has passed: kills the program, after which libuv calls run_ended(). */
 static void run_late(uv_timer_t *timer)
 {
     struct transcode_process *run = timer->data;
@@ -102,7 +108,7 @@ static void run_late(uv_timer_t *timer)
     run_kill(run);
 }
 
-/* A handle of the process is closed: run_process waits for the last one. */
+/* Called when libuv has closed the timer or the process handle, for both of which run_process() waits. */
 static void run_closed(uv_handle_t *handle)
 {
     struct transcode_process *run = handle->data;
@@ -110,6 +116,7 @@ static void run_closed(uv_handle_t *handle)
     run_wake(run);
 }
 
+/* Returns "<name>=<value>" in the arena; NULL when out of memory. */
 static const char *variable(struct sl_arena *arena, const char *name, struct sl_str value)
 {
     struct sl_buf text = {0};
@@ -117,8 +124,8 @@ static const char *variable(struct sl_arena *arena, const char *name, struct sl_
     return sl_buf_move_to_arena(&text, arena).data;
 }
 
-/* Builds the environment: variables by which transcoders find files, some of this process's own, and those of the configuration. NULL
- * when out of memory. */
+/* Makes the program's environment: the variables by which transcoders find symbols and place results, PATH, TMPDIR and LANG of this
+ * process, and those of the configuration. NULL when out of memory. */
 static char **environment(const struct transcode_process *run, struct sl_arena *arena)
 {
     static const char *const kept[] = {"PATH", "TMPDIR", "LANG"};
@@ -129,7 +136,8 @@ static char **environment(const struct transcode_process *run, struct sl_arena *
     snprintf(nowhere, sizeof nowhere, "%.500s/none", run->base);
     if (!list)
         return NULL;
-    list[count++] = variable(arena, "_NT_SYMBOL_PATH", sl_str(nowhere)); /* no downloads of its own */
+    /* a directory that does not exist, so that the program downloads no symbols itself */
+    list[count++] = variable(arena, "_NT_SYMBOL_PATH", sl_str(nowhere));
     list[count++] = variable(arena, "_NT_SYMCACHE_PATH", sl_str(run->out));
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (getenv(kept[i]))
@@ -142,8 +150,8 @@ static char **environment(const struct transcode_process *run, struct sl_arena *
     return (char **)list;
 }
 
-/* Builds the command line: `symloom worker <memory limit> <output limit> <command...> -pdb <input>`. */
-static char **words(const struct transcode_process *run, struct sl_arena *arena)
+/* Makes the command line: `symloom worker <memory limit> <output limit> <command...> -pdb <input>`. NULL when out of memory. */
+static char **make_command(const struct transcode_process *run, struct sl_arena *arena)
 {
     const struct config *config = run->job->config;
     size_t count = 0, at = 0;
@@ -166,7 +174,8 @@ static char **words(const struct transcode_process *run, struct sl_arena *arena)
     return list[2] && list[3] ? (char **)list : NULL;
 }
 
-/* Starts the process: detached, so that it leads a process group of its own. On failure it counts as ended. */
+/* Starts the process: detached, so that it leads a process group of its own, with standard output and error in the log file. If it
+ * cannot be started, run->ended is true. */
 static enum sl_code run_start(struct transcode_process *run, char **arguments, char **variables)
 {
     uv_stdio_container_t stdio[3] = {{.flags = UV_IGNORE},
@@ -190,12 +199,12 @@ static enum sl_code run_start(struct transcode_process *run, char **arguments, c
     return status == 0 ? SL_OK : sl_fail_errno(run->error, -status, "cannot start a transcoder");
 }
 
-/* Runs the process. Always waits until it has ended and its handles are closed, even if the fiber is cancelled, as the
- * handles and the directory are in use until then. */
+/* Runs the process; kills it if the fiber is cancelled. Returns only when it has ended and its libuv handles are closed, as they and the
+ * directory are in use until then. SL_OK says only that it was started: run->status and ->signal say how it ended. */
 static enum sl_code run_process(struct transcode_process *run)
 {
     struct sl_arena arena = {0};
-    char **arguments = words(run, &arena), **variables = environment(run, &arena);
+    char **arguments = make_command(run, &arena), **variables = environment(run, &arena);
     bool cancelled = false;
     if (!arguments || !variables) {
         sl_arena_free(&arena);
@@ -223,7 +232,8 @@ static enum sl_code run_process(struct transcode_process *run)
 
 /* ---- results ---- */
 
-/* Finds an entry of this name, ignoring case. False with errno if there is none, or the directory cannot be read. */
+/* Finds an entry of this name in the directory, ignoring case, and makes its path. False with errno if there is none, or the directory
+ * cannot be read. */
 static bool find_entry(const char *directory, const char *name, char path[PATH_LENGTH])
 {
     DIR *dir = opendir(directory);
@@ -239,8 +249,8 @@ static bool find_entry(const char *directory, const char *name, char path[PATH_L
     return found;
 }
 
-/* Opens the transcoder's output, `<out>/<pdb name>/<id>/<pdb name>-v<version>.symcache`; transcoders may write other letter
- * case. -1 with errno if there is none. Without following a link or waiting on a FIFO: the output is not trusted. */
+/* Opens the transcoder's output, `<out>/<pdb name>/<id>/<pdb name>-v<version>.symcache`, whose names may be written in other letter
+ * case. -1 with errno if there is none. The program is not trusted, so a symbolic link is not followed, and a FIFO not waited for. */
 static int open_result(const struct transcode_process *run)
 {
     const unsigned *v = run->job->transcoder->version;
@@ -251,7 +261,7 @@ static int open_result(const struct transcode_process *run)
     return found ? open(three, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
 }
 
-/* Copies the program's output file into the cache file. */
+/* Copies the program's output file `from` to the cache file run->fd. Fails if it is not a regular file or too large. */
 static enum sl_code copy_result(struct transcode_process *run, int from)
 {
     char piece[64 << 10];
@@ -267,7 +277,7 @@ static enum sl_code copy_result(struct transcode_process *run, int from)
     return n == 0 ? SL_OK : sl_fail_errno(run->error, errno, "cannot read the transcoder's output");
 }
 
-/* Logs the first LOG_MAX bytes of the program's output. */
+/* Logs the first LOG_MAX bytes that the program wrote to standard output and error. */
 static void log_output(const struct transcode_process *run)
 {
     char *text = malloc(LOG_MAX);
@@ -278,7 +288,7 @@ static void log_output(const struct transcode_process *run)
     free(text);
 }
 
-/* Checks how the transcoder ended and copies its result. */
+/* Checks how the transcoder ended and copies its output file to run->fd. */
 static enum sl_code take_result(struct transcode_process *run)
 {
     if (run->late)
@@ -288,7 +298,7 @@ static enum sl_code take_result(struct transcode_process *run)
         return sl_fail(run->error, SL_MALFORMED, "the transcoder failed: %s %lld", run->signal ? "signal" : "status",
                        run->signal ? (long long)run->signal : (long long)run->status);
     int from = open_result(run);
-    if (from < 0 && sl_fail_errno(run->error, errno, "") == SL_BUSY)
+    if (from < 0 && sl_fail_errno(run->error, errno, "") == SL_BUSY) /* memory or descriptors were missing to open it */
         return SL_BUSY;
     if (from < 0)
         return sl_fail(run->error, SL_MALFORMED, "the transcoder did not create the expected file");
@@ -297,7 +307,8 @@ static enum sl_code take_result(struct transcode_process *run)
     return code;
 }
 
-/* Pool work: logs the output, takes the result if the run succeeded, and removes the directories. */
+/* Pool work, the end of a run in any case: logs the program's output, takes its result if the process could be run, removes the
+ * directories. */
 static void transcode_end(void *arg)
 {
     struct transcode_process *run = arg;
@@ -315,8 +326,8 @@ enum sl_code transcode_run(const struct transcode *job, int fd, struct sl_error 
     if (!run)
         return sl_fail(error, SL_BUSY, "out of memory");
     *run = (struct transcode_process){.job = job, .fd = fd, .log = -1, .error = error};
-    enum sl_code code =
-        pool_run(POOL_IO, transcode_begin, run, error); /* says only whether the step ran; run->code is its result */
+    /* `code` says only whether the pool has run the step, run->code is the result of the step. */
+    enum sl_code code = pool_run(POOL_IO, transcode_begin, run, error);
     if (code == SL_OK && run->code == SL_OK)
         run->code = run_process(run);
     if (code == SL_OK) {
