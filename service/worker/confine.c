@@ -1,3 +1,4 @@
+/* Confines a worker process: erases its environment, limits its resources, and takes rights away from it. */
 #include "worker/confine.h"
 
 #include <fcntl.h>
@@ -20,7 +21,7 @@ enum {
     MAX_FILES = WORKER_MAX_INPUTS + 16,
     MAX_FILES_WITH_SANITIZER = MAX_FILES + 32,
 };
-/* Private memory besides the job's budget, per process and per thread: program, stacks, malloc arenas. */
+/* Private memory in bytes that a process and each of its threads need besides what a job is charged for: program, stacks, malloc arenas. */
 static const uint64_t own_memory = 96 << 20, thread_memory = 9 << 20;
 
 bool confine_has_sanitizer(void)
@@ -40,7 +41,8 @@ bool confine_has_sanitizer(void)
 
 /* ---- environment and arguments ---- */
 
-/* Finds the argument and environment strings: arg_start to env_end, fields 48 to 51 of /proc/self/stat (proc(5)). */
+/* Finds the addresses of the process's argument and environment strings: arg_start to env_end, fields 48 to 51 of /proc/self/stat
+ * (proc(5)). False if the kernel does not tell them. */
 static bool find_environment(uintptr_t *begin, uintptr_t *end)
 {
     char text[1024];
@@ -80,7 +82,8 @@ bool confine_erase_environment(void)
 
 /* ---- measures ---- */
 
-/* Applies Landlock with the kernel ABI's numbers instead of linux/landlock.h, which is too old on some build systems. */
+/* Takes away all rights that Landlock knows, as far as this kernel supports them. Uses the numbers of the system calls and rights
+ * instead of linux/landlock.h, which is too old on some build systems. False if Landlock is not available. */
 static bool confine_files(void)
 {
     enum { CREATE_RULESET = 444, RESTRICT_SELF = 446, ASK_VERSION = 1 };
@@ -90,9 +93,11 @@ static bool confine_files(void)
     long version = syscall(CREATE_RULESET, NULL, 0, ASK_VERSION);
     if (version < 1)
         return false;
-    /* new rights: 2: refer, 3: truncate, 5: ioctl_dev */
+    /* Number of rights to files in this ABI version: 2 added "refer", 3 "truncate", 5 "ioctl_dev". */
     int rights = version >= 5 ? 16 : version >= 3 ? 15 : version == 2 ? 14 : 13;
-    size_t size = version >= 6 ? 24 : version >= 4 ? 16 : 8;
+    size_t size = version >= 6   ? 24
+                  : version >= 4 ? 16
+                                 : 8; /* of the struct: older kernels do not know its last members */
     rules.access_fs = (UINT64_C(1) << rights) - 1;
     rules.access_net = version >= 4 ? 3 : 0; /* bind, connect */
     rules.scoped = version >= 6 ? 3 : 0;     /* abstract sockets, signals */
@@ -111,16 +116,18 @@ static bool limit_resource(int what, uint64_t most)
     return setrlimit((__rlimit_resource_t)what, &limit) == 0;
 }
 
+/* Adds without overflow: at most INT64_MAX. */
 static uint64_t add_up(uint64_t a, uint64_t b)
 {
     return a > INT64_MAX - b ? INT64_MAX : a + b;
 }
 
-/* RLIMIT_DATA counts private writable memory: heap and stacks, not the inputs, which are mapped shared. Anonymous shared memory would
- * escape it; the filter forbids that. RLIMIT_AS bounds the address space, and so the size of the page tables. */
+/* Sets RLIMIT_DATA and RLIMIT_AS; false if that failed, or is not possible. RLIMIT_DATA counts private writable memory: heap and stacks,
+ * not the inputs, which are mapped shared. Anonymous shared memory would not be counted either, but the seccomp filter forbids it.
+ * RLIMIT_AS limits the address space, and so the size of the page tables. */
 static bool limit_memory(const struct confine_limits *limits)
 {
-    if (!limits->max_memory || confine_has_sanitizer()) /* shadow memory is terabytes of addresses */
+    if (!limits->max_memory || confine_has_sanitizer()) /* a sanitizer's shadow memory takes terabytes of addresses */
         return false;
     uint64_t data = add_up(limits->max_memory, own_memory + thread_memory * limits->threads);
     bool done = limit_resource(RLIMIT_DATA, data);
@@ -129,8 +136,8 @@ static bool limit_memory(const struct confine_limits *limits)
     return done;
 }
 
-/* Has the OOM killer choose this process before all others. Call it before PR_SET_DUMPABLE: afterwards the process's
- * files in /proc belong to root. */
+/* Lets the kernel's OOM killer choose this process before all others. False on failure. Call it before PR_SET_DUMPABLE is cleared:
+ * afterwards the process's files in /proc belong to root. */
 static bool be_first_victim(void)
 {
     static const char most[] = "1000";
@@ -158,7 +165,7 @@ uint32_t confine(const struct confine_filter *filter, const struct confine_limit
         done |= MEASURE_MEMORY_LIMIT;
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0)
         done |= MEASURE_NOT_DUMPABLE;
-    /* A change of credentials clears the death signal, so set it last. The parent may have ended before: check afterwards. */
+    /* The death signal is set after unshare(), as a change of credentials clears it. The parent may have ended before: check afterwards. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0)
         done |= MEASURE_ENDS_WITH_PARENT;
     if (getppid() != parent)
@@ -168,7 +175,7 @@ uint32_t confine(const struct confine_filter *filter, const struct confine_limit
     return done;
 }
 
-/* Lists the names of the measures, separated by commas. */
+/* Lists the names of the measures in the set, separated by commas. */
 struct worker_text worker_measures_text(uint32_t measures)
 {
     static const struct {

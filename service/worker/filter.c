@@ -16,9 +16,10 @@
 #include "base/file.h"
 #include "worker/confine.h"
 
-/* Placeholder for the worker's process id in the program; confine_filter_apply replaces it. */
+/* Stands for the worker's process id in the BPF program, which is compiled before there is a worker; confine_filter_apply() replaces it. */
 enum { OWN_PID = 0x7FA55AF1 };
 
+/* Calls that are allowed with any arguments. */
 static const int allowed[] = {
     /* memory; mmap, mprotect below */
     SCMP_SYS(munmap),
@@ -64,17 +65,18 @@ static const int allowed[] = {
     SCMP_SYS(sysinfo),
 };
 
-/* Calls that the C library makes but copes without: they fail with this error. */
+/* Calls that the C library makes, but does not depend on: they fail with this error instead of killing the process. */
 static const struct {
     int call, error;
 } refused[] = {
     {SCMP_SYS(clone3), ENOSYS},    /* flags in memory, invisible to a filter; pthread_create falls back to clone */
-    {SCMP_SYS(newfstatat), EPERM}, /* takes paths, too */
-    {SCMP_SYS(statx), EPERM},      /* the same */
-    {SCMP_SYS(ioctl), ENOTTY},     /* whether a stream is a terminal */
-    {SCMP_SYS(prctl), EPERM},      /* names of memory and threads */
+    {SCMP_SYS(newfstatat), EPERM}, /* can examine files by their paths */
+    {SCMP_SYS(statx), EPERM},      /* can examine files by their paths */
+    {SCMP_SYS(ioctl), ENOTTY},     /* made to find out whether a stream is a terminal */
+    {SCMP_SYS(prctl), EPERM},      /* made to set names of memory and threads */
 };
 
+/* Calls that a sanitizer makes, most of them for its report: they fail with EPERM, and the report is written without them. */
 static const int refused_with_sanitizer[] = {
     SCMP_SYS(open),        SCMP_SYS(openat),  SCMP_SYS(readlink),  SCMP_SYS(readlinkat),
     SCMP_SYS(stat),        SCMP_SYS(access),  SCMP_SYS(pipe),      SCMP_SYS(pipe2),
@@ -83,6 +85,7 @@ static const int refused_with_sanitizer[] = {
     SCMP_SYS(personality), SCMP_SYS(getppid), SCMP_SYS(mincore),   SCMP_SYS(getrusage),
 };
 
+/* Allows a call if its arguments meet all of the given conditions. */
 #define ALLOW(call, ...) (seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(call), __VA_ARGS__) == 0)
 
 /* Allows the calls that are harmless only with certain arguments. False if libseccomp refuses a rule. */
@@ -107,7 +110,8 @@ static bool add_conditions(scmp_filter_ctx filter)
     return good;
 }
 
-/* Adds all rules. What no rule allows or refuses ends the process (confine_filter_make). */
+/* Adds the rules for all calls that are allowed or fail with an error; any other call kills the process, the default that
+ * confine_filter_make() has set. False if libseccomp refuses a rule. */
 static bool add_rules(scmp_filter_ctx filter)
 {
     bool good = add_conditions(filter);
@@ -121,7 +125,8 @@ static bool add_rules(scmp_filter_ctx filter)
     return good;
 }
 
-/* Copies the program; libseccomp can only write it to a descriptor. Leaves `count` 0 on failure. */
+/* Sets the BPF program of the rules. libseccomp can only write it to a descriptor, so it goes through a file in memory. Leaves `count` 0 on
+ * failure. */
 static void copy_program(scmp_filter_ctx rules, struct confine_filter *filter)
 {
     int fd = memfd_create("filter", MFD_CLOEXEC);
@@ -131,7 +136,7 @@ static void copy_program(scmp_filter_ctx rules, struct confine_filter *filter)
         filter->count = (unsigned short)((size_t)size / sizeof *filter->code);
 }
 
-/* Compiles the filter; a failure leaves count 0, and then no worker can be confined. */
+/* A failure leaves filter->count 0: then confine_filter_apply() fails, and no worker serves. */
 void confine_filter_make(struct confine_filter *filter)
 {
     filter->count = 0;
@@ -150,7 +155,7 @@ bool confine_filter_apply(const struct confine_filter *filter)
 {
     struct confine_filter copy = *filter;
     bool found = false;
-    /*  The filter was compiled before the worker had a pid: replaces the number that stands for it. */
+    /*  Replaces the placeholder OWN_PID by this worker's pid, in all comparisons of the program. */
     for (unsigned short i = 0; i < copy.count; i++) {
         struct sock_filter *step = &copy.code[i];
         if (BPF_CLASS(step->code) == BPF_JMP && step->k == OWN_PID) {

@@ -1,3 +1,4 @@
+/* The launcher process, which forks workers, and its start and end by the service. */
 #include "worker/launcher.h"
 
 #include <errno.h>
@@ -18,9 +19,9 @@
 
 enum {
     LAUNCHER_ID = 0,       /* of a child that is a launcher; ids of workers begin at 1 */
-    ANSWER_MS = 10 * 1000, /* time limit for a launcher to answer SPLIT */
-    SOCKET = 3,            /* the launcher's end of the socket to its parent */
-    NICE = 10 /* of workers, as of pool threads: all requests wait for the loop, which therefore comes first */
+    ANSWER_MS = 10 * 1000, /* time limit for a launcher to answer LAUNCHER_SPLIT */
+    SOCKET = 3,            /* descriptor of the launcher's end of the socket to its parent */
+    NICE = 10 /* of workers, as of pool threads: the loop thread, for which all requests wait, has priority */
 };
 
 static struct { /* state of the launcher process */
@@ -37,7 +38,7 @@ static struct { /* state of the launcher process */
 /* ---- the end ---- */
 
 /* Kills all children, waits until they have ended, and ends the launcher. */
-static _Noreturn void end(void)
+static _Noreturn void end_launcher(void)
 {
     for (size_t i = 0; i < self.child_count; i++)
         kill(self.children[i].pid, SIGKILL);
@@ -47,38 +48,39 @@ static _Noreturn void end(void)
     _exit(0);
 }
 
-/* Sends a message to the parent. False if that failed; ends the launcher if the parent is gone. */
-static bool say(const struct launcher_message *message, const int *fds, size_t count)
+/* Sends a message with descriptors to the parent. False with errno on failure; ends the launcher if the parent is gone. */
+static bool send_to_parent(const struct launcher_message *message, const int *fds, size_t count)
 {
     if (worker_send(SOCKET, (struct sl_bytes){(const uint8_t *)message, sizeof *message}, fds, count))
         return true;
     if (errno == EPIPE || errno == ECONNRESET)
-        end();
+        end_launcher();
     return false;
 }
 
 /* ---- workers ---- */
 
-/* The only place that waits for children and removes them: until then a pid in `children` cannot be reused. */
+/* Waits for the children that have ended, removes them from the list, and reports the deaths of workers to the parent. No other function
+ * waits for children, so the kernel does not reuse a pid that is still in the list. */
 static void reap(void)
 {
     for (size_t i = 0; i < self.child_count;) {
         struct launcher_child child = self.children[i];
         int status = -1;
         pid_t got = waitpid(child.pid, &status, WNOHANG);
-        if (got == child.pid || (got < 0 && errno == ECHILD)) { /* ECHILD: the child was already waited for */
+        if (got == child.pid || (got < 0 && errno == ECHILD)) { /* ECHILD: there is no such child any more */
             self.children[i] = self.children[--self.child_count];
             struct launcher_message message = {LAUNCHER_DIED, got < 0 ? -1 : status, child.id, child.pid};
             if (child.id != LAUNCHER_ID)
-                say(&message, NULL, 0);
+                send_to_parent(&message, NULL, 0);
         } else {
             i++;
         }
     }
 }
 
-/* In a new child: turns it into a worker, with its end of the job socket as descriptor 0, and the report pipe as 1 and 2. All other
- * descriptors are closed. */
+/* In a new child: turns it into a worker, with its end of the job socket as descriptor 0, and the report pipe as 1 and 2. Closes all other
+ * descriptors. `request` has the worker's limits. */
 static _Noreturn void become_worker(int socket, int report, const struct launcher_message *request)
 {
     sigset_t none;
@@ -93,7 +95,8 @@ static _Noreturn void become_worker(int socket, int report, const struct launche
     worker_serve(&start);
 }
 
-/* Forks a worker and sends the parent's ends of socket and pipe to the parent. Returns 0 or an errno; then no worker runs. */
+/* Forks a worker, and sends the parent's ends of the job socket and the report pipe to the parent. Returns 0, or an errno if no worker
+ * could be started; one whose descriptors cannot be sent is killed. */
 static int fork_worker(const struct launcher_message *request, const int sockets[2], const int report[2])
 {
     pid_t pid = fork();
@@ -103,14 +106,15 @@ static int fork_worker(const struct launcher_message *request, const int sockets
         return errno;
     self.children[self.child_count++] = (struct launcher_child){request->id, pid};
     struct launcher_message started = {.what = LAUNCHER_STARTED, .id = request->id, .pid = pid};
-    if (say(&started, (int[]){sockets[0], report[0]}, 2))
+    if (send_to_parent(&started, (int[]){sockets[0], report[0]}, 2))
         return 0;
     int error = errno; /* ETOOMANYREFS: too many descriptors are in flight */
     kill(pid, SIGKILL);
     return error;
 }
 
-/* Starts the worker that the parent asked for, or answers that it failed. The parent's ends are closed here once they are sent. */
+/* Starts the worker that the parent asked for, or answers LAUNCHER_FAILED. Closes the launcher's copies of all four descriptors: by then
+ * the worker and the parent have their own. */
 static void start_worker(const struct launcher_message *request)
 {
     int sockets[2] = {-1, -1}, report[2] = {-1, -1}, error = EAGAIN; /* too many workers */
@@ -125,7 +129,7 @@ static void start_worker(const struct launcher_message *request)
     }
     struct launcher_message failed = {.what = LAUNCHER_FAILED, .number = error, .id = request->id};
     if (error)
-        say(&failed, NULL, 0);
+        send_to_parent(&failed, NULL, 0);
 }
 
 static void kill_worker(uint64_t id)
@@ -138,8 +142,8 @@ static void kill_worker(uint64_t id)
 /* ---- other launchers ---- */
 static _Noreturn void serve_parent(void);
 
-/* In a new child: turns it into a launcher of its own right, which serves the process at the other end of `socket`. It ends with `parent`,
- * the old launcher; if that has ended already there is no death signal, so it ends here. */
+/* In a new child: turns it into a second launcher, which serves the process at the other end of `socket`. It ends when `parent`, the
+ * launcher that forked it, ends; if that has ended already there will be no death signal, so it exits here. */
 static _Noreturn void become_launcher(int socket, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -151,7 +155,8 @@ static _Noreturn void become_launcher(int socket, pid_t parent)
     serve_parent();
 }
 
-/* Starts a second launcher, for a process that the service is about to fork, and sends its socket to the parent. */
+/* Starts a second launcher, for a process that the service is about to fork, and sends the socket to it to the parent; or answers
+ * LAUNCHER_FAILED. */
 static void start_launcher(void)
 {
     int sockets[2] = {-1, -1};
@@ -164,11 +169,11 @@ static void start_launcher(void)
     if (pid > 0) {
         self.children[self.child_count++] = (struct launcher_child){LAUNCHER_ID, pid};
         answer.pid = pid;
-        say(&answer, &sockets[0], 1);
+        send_to_parent(&answer, &sockets[0], 1);
     } else {
         answer.what = LAUNCHER_FAILED;
         answer.number = errno;
-        say(&answer, NULL, 0);
+        send_to_parent(&answer, NULL, 0);
     }
     sl_close(sockets[0]);
     sl_close(sockets[1]);
@@ -176,13 +181,13 @@ static void start_launcher(void)
 
 /* ---- the launcher's life ---- */
 
-/* Receives a request of the parent and does what it says; ends when the parent has ended. */
+/* Receives a request of the parent and does what it says. Ends the launcher if the parent has closed the socket. */
 static void handle_request(void)
 {
     struct launcher_message request;
     ssize_t size = worker_receive(SOCKET, &request, sizeof request, NULL, NULL);
     if (size != sizeof request)
-        end();
+        end_launcher();
     if (request.what == LAUNCHER_START)
         start_worker(&request);
     else if (request.what == LAUNCHER_KILL)
@@ -201,7 +206,7 @@ static void set_signals(void)
         signal(ignored[i], SIG_IGN);
 }
 
-/* Has SIGCHLD read from a descriptor. */
+/* Opens a descriptor from which the deaths of children (SIGCHLD) are read, so that poll() can wait for them and for the socket together. */
 static void open_signals(void)
 {
     sigset_t children;
@@ -213,14 +218,15 @@ static void open_signals(void)
         _exit(1);
 }
 
-/* Opens what stands for the standard streams. An isolated root may have no usable /dev/null; then an empty file in memory does. */
+/* Opens /dev/null, which replaces the standard streams. A chroot or container may have none: then an empty file in memory. */
 static int open_null(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     return null >= 0 ? null : memfd_create("null", MFD_CLOEXEC);
 }
 
-/* In the first child: turns it into the launcher and serves the parent for ever. Workers inherit all that is set here. */
+/* In the child that the service has forked: turns it into the launcher, which serves the parent until the parent ends. Workers inherit
+ * all that is set here. `prepare` is called before the first worker is forked. */
 static _Noreturn void launch(int socket, pid_t parent, const struct worker_function *functions, size_t count,
                              void (*prepare)(void))
 {
@@ -233,7 +239,7 @@ static _Noreturn void launch(int socket, pid_t parent, const struct worker_funct
         dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0 || dup2(socket, SOCKET) < 0)
         _exit(1);
     closefrom(SOCKET + 1);
-    /*  A signal to the service's process group (Ctrl-C) does not reach workers: the service itself ends them. */
+    /*  A process group of its own, so that a signal to the service's group (Ctrl-C) does not reach workers: the service ends them. */
     setpgid(0, 0);
     /* Leaves the directory where the service was started, so that it can be unmounted. In a root directory that is closed to the user of
      * the service this fails, and the launcher stays where it is. */
@@ -244,7 +250,7 @@ static _Noreturn void launch(int socket, pid_t parent, const struct worker_funct
     confine_filter_make(&self.filter);
     if (prepare)
         prepare();
-    malloc_trim(0); /* every worker would inherit the memory that libseccomp used */
+    malloc_trim(0); /* frees the memory that libseccomp used, which every worker would inherit */
     set_signals();
     serve_parent();
 }
@@ -256,7 +262,7 @@ static _Noreturn void serve_parent(void)
     struct pollfd ready[] = {{SOCKET, POLLIN, 0}, {self.signals, POLLIN, 0}};
     for (;;) {
         if (poll(ready, 2, -1) < 0 && errno != EINTR)
-            end();
+            end_launcher();
         struct signalfd_siginfo info;
         while (ready[1].revents && read(self.signals, &info, sizeof info) > 0)
             ;
@@ -266,8 +272,9 @@ static _Noreturn void serve_parent(void)
     }
 }
 
-/* Sets the send buffer to the usual net.core.wmem_max, which no user may exceed; the kernel doubles it. */
-static void widen(int socket)
+/* Sets the socket's send buffer to 212992 bytes, the kernel's default for the largest size that a user may set (net.core.wmem_max), so
+ * that the messages of LAUNCHER_MAX_WORKERS workers fit. */
+static void widen_send_buffer(int socket)
 {
     const int bytes = 212992;
     setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes); /* on failure the default stays */
@@ -283,8 +290,8 @@ struct worker_launcher *worker_launcher_start(const struct worker_function *func
         free(launcher);
         return NULL;
     }
-    widen(sockets[0]);
-    widen(sockets[1]);
+    widen_send_buffer(sockets[0]);
+    widen_send_buffer(sockets[1]);
     pid_t parent = getpid(), pid = fork();
     if (pid == 0)
         launch(sockets[1], parent, functions, count, prepare);
@@ -311,7 +318,7 @@ struct worker_launcher *worker_launcher_split(struct worker_launcher *launcher, 
                 worker_receive(launcher->socket, &message, sizeof message, fds, &count) == sizeof message;
     if (good && message.what == LAUNCHER_STARTED && count == 1) {
         *made = (struct worker_launcher){fds[0], message.pid, launcher->functions, launcher->count};
-        widen(made->socket);
+        widen_send_buffer(made->socket);
         return made;
     }
     sl_fail_errno(error, good && message.what == LAUNCHER_FAILED ? message.number : ECONNRESET,

@@ -1,3 +1,4 @@
+/* The limits of a conversion: time and memory. */
 #include "core/duration.h"
 #include "worker/worker.h"
 

@@ -1,53 +1,53 @@
-/* sl_parallel of a worker: starts threads for each run and joins them at its end. */
+/* Runs parallel items of work in a worker process: starts threads for each run and joins them at its end. */
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "worker/launcher.h"
 
-struct spread_work {
+struct shared_work {
     void (*work)(void *arg, size_t index, unsigned worker);
     void *arg;
-    size_t count;
-    atomic_size_t next;
+    size_t count;       /* number of items */
+    atomic_size_t next; /* the first item that no thread has taken yet */
 };
 
-struct spread_thread {
-    struct spread_work *work;
+struct work_thread {
+    struct shared_work *work;
     unsigned number;
     pthread_t thread;
 };
 
-/* Does pieces of the work until none is left; threads take the next number from a shared counter. */
-static void *do_pieces(void *arg)
+/* A thread: does items of the work until none is left. Each item is taken by one thread, by a shared counter. */
+static void *do_items(void *arg)
 {
-    struct spread_thread *self = arg;
-    struct spread_work *work = self->work;
+    struct work_thread *self = arg;
+    struct shared_work *work = self->work;
     for (size_t i; (i = atomic_fetch_add(&work->next, 1)) < work->count;)
         work->work(work->arg, i, self->number);
     return NULL;
 }
 
-/* The `sl_parallel` callback of workers: does the pieces in up to self->workers threads, of which the calling one is the first. */
-static void spread(const struct sl_parallel *self, size_t count, void (*work)(void *arg, size_t index, unsigned worker),
-                   void *arg)
+/* Callback of struct sl_parallel: does all items in up to self->workers threads, of which the calling one is the first. */
+static void run_in_threads(const struct sl_parallel *self, size_t count,
+                           void (*work)(void *arg, size_t index, unsigned worker), void *arg)
 {
-    struct spread_work all = {.work = work, .arg = arg, .count = count};
-    struct spread_thread threads[WORKER_MAX_THREADS];
+    struct shared_work all = {.work = work, .arg = arg, .count = count};
+    struct work_thread threads[WORKER_MAX_THREADS];
     unsigned begun = 1;
-    threads[0] = (struct spread_thread){.work = &all};
+    threads[0] = (struct work_thread){.work = &all};
     for (; begun < self->workers && begun < count; begun++) {
-        threads[begun] = (struct spread_thread){.work = &all, .number = begun};
-        if (pthread_create(&threads[begun].thread, NULL, do_pieces, &threads[begun]) != 0)
-            break; /* the threads that exist do all the work */
+        threads[begun] = (struct work_thread){.work = &all, .number = begun};
+        if (pthread_create(&threads[begun].thread, NULL, do_items, &threads[begun]) != 0)
+            break; /* no more threads can be started: those that exist do all items */
     }
-    do_pieces(&threads[0]);
+    do_items(&threads[0]);
     for (unsigned i = 1; i < begun; i++)
         pthread_join(threads[i].thread, NULL);
 }
 
 const struct sl_parallel *worker_parallel(unsigned threads, struct sl_parallel *space)
 {
-    *space = (struct sl_parallel){threads < WORKER_MAX_THREADS ? threads : WORKER_MAX_THREADS, spread};
+    *space = (struct sl_parallel){threads < WORKER_MAX_THREADS ? threads : WORKER_MAX_THREADS, run_in_threads};
     if (!space->workers)
         space->workers = 1;
     return space;

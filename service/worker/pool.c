@@ -1,3 +1,4 @@
+/* The pool of workers as the service sees it: opens and closes it, counts its workers. slot.c has the workers themselves. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "worker/impl.h"
 
 /* ---- events of the launcher ---- */
+/* The pool's thread: reads the launcher's messages about workers until the launcher closes the socket. */
 static void *read_events(void *arg)
 {
     struct worker_pool *pool = arg;
@@ -18,7 +20,8 @@ static void *read_events(void *arg)
         int fds[WORKER_MAX_DESCRIPTORS];
         size_t count;
         ssize_t size = worker_receive(pool->launcher->socket, &message, sizeof message, fds, &count);
-        if (size < 0 && errno == EPROTO) { /* no free descriptors for a new worker: it ends, DIED follows */
+        /* No free descriptors to receive those of a new worker: its socket is closed, so it ends, and LAUNCHER_DIED follows. */
+        if (size < 0 && errno == EPROTO) {
             pool_on_start_failed(pool, EMFILE);
             continue;
         }
@@ -33,6 +36,7 @@ static void *read_events(void *arg)
 }
 
 /* ---- the pool ---- */
+/* Sets the settings, cut to what is possible; max_workers stays as it was when the pool was opened. */
 static void set_settings(struct worker_pool *pool, const struct worker_settings *settings)
 {
     unsigned workers = pool->settings.max_workers;
@@ -44,8 +48,9 @@ static void set_settings(struct worker_pool *pool, const struct worker_settings 
         pool->settings.max_threads = WORKER_MAX_THREADS;
 }
 
-/* Initialises locks and starts the thread that reads messages of the launcher. Waits are measured on the monotonic clock. */
-static bool begin(struct worker_pool *pool)
+/* Initialises the locks and starts the thread that reads messages of the launcher. The condition variable uses the monotonic clock, so that
+ * waits do not depend on changes of the system time. False if the thread cannot be started. */
+static bool start_events(struct worker_pool *pool)
 {
     pthread_condattr_t monotonic;
     pthread_mutex_init(&pool->lock, NULL);
@@ -75,7 +80,7 @@ struct worker_pool *worker_pool_open(struct worker_launcher *launcher, const str
         pool->ready = epoll_create1(EPOLL_CLOEXEC); /* -1: worker_begin returns NULL */
         set_settings(pool, settings);
     }
-    if (pool && begin(pool)) {
+    if (pool && start_events(pool)) {
         pool_keep_warm(pool);
         return pool;
     }

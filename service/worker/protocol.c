@@ -1,17 +1,19 @@
+/* Encodes and decodes the messages between service and workers, and sends and receives messages with descriptors. */
 #include "worker/protocol.h"
 
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { REQUEST = 0x51574C53, ANSWER = 0x41574C53, HELLO = 0x48574C53 }; /* "SLWQ", "SLWA", "SLWH" */
-enum { HAS_OUT = 1, IS_TRIAL = 1 };
+enum { REQUEST = 0x51574C53, ANSWER = 0x41574C53, HELLO = 0x48574C53 }; /* magic: "SLWQ", "SLWA", "SLWH" */
+enum { HAS_OUT = 1, IS_TRIAL = 1 };                                     /* flags: of a request; of an answer */
 
 _Static_assert(WORKER_MAX_OPTIONS + 24 * WORKER_MAX_INPUTS + 2 * WORKER_MAX_INLINE + 512 <= WORKER_MAX_REQUEST,
                "a request fits");
 _Static_assert(WORKER_MAX_RESULT + sizeof(struct sl_error) + 512 <= WORKER_MAX_MESSAGE, "an answer fits");
 
 /* ---- requests ---- */
+/* Returns how many zeros follow `size` bytes of a request up to the next multiple of INLINE_ALIGNMENT. */
 static size_t padding(size_t size)
 {
     return (INLINE_ALIGNMENT - size % INLINE_ALIGNMENT) % INLINE_ALIGNMENT;
@@ -45,7 +47,7 @@ bool worker_request_encode(const struct worker_request *request, struct sl_buf *
     return !out->failed;
 }
 
-/* Sets the views of inline inputs, which follow the options. */
+/* Sets the views of the inputs whose bytes are in the message, behind the options. */
 static void read_inline_inputs(struct sl_reader *r, size_t message_size, struct worker_request *request)
 {
     for (size_t i = 0; i < request->input_count && !r->failed; i++) {
@@ -113,8 +115,8 @@ bool worker_answer_encode(const struct worker_answer *answer, struct sl_buf *out
     return !out->failed;
 }
 
-/* Tells whether a worker may answer with this code. Others, as SL_CANCELLED, only this process can give; a worker that sends them is
- * broken. */
+/* True for the codes with which a worker may answer. Others, such as SL_CANCELLED, are conditions of the service's process; a worker
+ * that sends one has broken the protocol. */
 static bool worker_may_answer(uint32_t code)
 {
     switch (code) {
@@ -173,7 +175,7 @@ union worker_control {
     char space[CMSG_SPACE(WORKER_MAX_DESCRIPTORS * sizeof(int))];
 };
 
-/* Sends a message and descriptors. The socket keeps message boundaries, so it sends all or nothing. False with errno. */
+/* The socket keeps message boundaries, so sendmsg() sends the whole message or nothing. */
 bool worker_send(int socket, struct sl_bytes message, const int *fds, size_t fd_count)
 {
     union worker_control control = {.space = {0}};
@@ -211,7 +213,8 @@ ssize_t worker_receive(int socket, void *message, size_t size, int *fds, size_t 
         *fd_count = (first->cmsg_len - CMSG_LEN(0)) / sizeof(int);
         memcpy(fds, CMSG_DATA(first), *fd_count * sizeof(int));
     }
-    if (got >= 0 && head.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) { /* descriptors that did not fit are closed */
+    if (got >= 0 &&
+        head.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) { /* cut: the kernel has closed descriptors that did not fit */
         for (size_t i = 0; fds && i < *fd_count; i++)
             close(fds[i]);
         errno = EPROTO;

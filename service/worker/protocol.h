@@ -4,7 +4,7 @@
  *     worker -> service   hello     magic measures                                once, before the first request
  *                         answer    magic code serial ... message result          one for each request, without descriptors
  *
- * A hostile file may have taken over the worker: hellos and answers are decoded as hostile input. Integers are little-endian.
+ * A hostile file may have taken over a worker, so its hello and answers are checked like hostile files. Integers are little-endian.
  *
  * hello      53 4C 57 48  "SLWH"      81 00 00 00  measures: MEASURE_FILTER | MEASURE_NO_NEW_PRIVS
  *
@@ -23,25 +23,25 @@
 #include "base/buf.h"
 #include "worker/worker.h"
 
-/* Bytes of an answer or hello, and of a request; worker_receive fails for a longer message. */
 enum {
-    WORKER_MAX_MESSAGE = 8192 + 1024,
-    WORKER_MAX_REQUEST = 12 * 1024 + 2 * WORKER_MAX_INLINE + 512,
-    INLINE_ALIGNMENT = 16 /* of the bytes of inputs from the begin of the message, as converters may need for structs */
+    WORKER_MAX_MESSAGE = 8192 + 1024,                             /* largest answer or hello, in bytes */
+    WORKER_MAX_REQUEST = 12 * 1024 + 2 * WORKER_MAX_INLINE + 512, /* largest request, in bytes */
+    INLINE_ALIGNMENT =
+        16 /* the bytes of an inline input begin at such a multiple, as converters may read structs there */
 };
 
-enum worker_access {
-    ACCESS_NONE, /* the input is missing */
-    ACCESS_READ,
-    ACCESS_INLINE, /* its bytes are in the message */
-    ACCESS_WRITE,  /* a scratch file */
+enum worker_access {                /* how a worker gets an input */
+                     ACCESS_NONE,   /* the input is missing */
+                     ACCESS_READ,   /* as a descriptor of a file */
+                     ACCESS_INLINE, /* its bytes are in the message */
+                     ACCESS_WRITE, /* as a descriptor of an empty file that the function writes and reads, a scratch file */
 };
 
 struct worker_request {
     uint32_t function; /* index in the launcher's table */
     uint64_t serial;   /* number of the request; the answer repeats it */
     struct worker_limits limits;
-    bool has_out;
+    bool has_out; /* the last descriptor is the file for the output */
     size_t input_count;
     struct {
         uint32_t role;
@@ -53,55 +53,57 @@ struct worker_request {
 };
 
 struct worker_answer {
-    uint64_t serial;
-    enum sl_code code;
-    enum sl_budget_end end;
-    bool is_trial;
-    uint64_t duration_ns, peak;
-    uint64_t heap; /* size of the worker's heap in bytes (mallinfo2: arena + hblkhd) */
-    struct sl_str message;
-    struct sl_bytes result;
+    uint64_t serial;            /* of the request */
+    enum sl_code code;          /* of the function */
+    enum sl_budget_end end;     /* limit that the job exceeded, if any */
+    bool is_trial;              /* the function only inspected the file (conversion.is_trial) */
+    uint64_t duration_ns, peak; /* duration of the job; most bytes that it was charged for at a time */
+    uint64_t heap;              /* size of the worker's heap in bytes (mallinfo2: arena + hblkhd) */
+    struct sl_str message;      /* of the error; empty with SL_OK */
+    struct sl_bytes result;     /* the function's result */
 };
 
-/* False when out of memory. `limits.max_wall_ns` is not sent: the sender enforces it. */
+/* Append a message to `out`; false when out of memory. `limits.max_wall_ns` is not sent, as the service itself enforces it. */
 bool worker_request_encode(const struct worker_request *request, struct sl_buf *out);
 bool worker_answer_encode(const struct worker_answer *answer, struct sl_buf *out);
 void worker_hello_encode(uint32_t measures, struct sl_buf *out);
 
-/* Decode a whole message; false if it is malformed or has trailing bytes. */
+/* Decode a whole message; false if it is malformed or has trailing bytes. Decoded texts and bytes are views of the message. */
 bool worker_request_decode(struct sl_bytes message, struct worker_request *request);
-/* Also checks that the code is one that a function may return, and that the text is UTF-8 without NUL, fits in a `struct sl_error`
- * and is empty if and only if the code is SL_OK. */
+/* Decodes an answer. Also checks that its code is one that a function may return, and that the message of the error is UTF-8 without
+ * NUL, fits in a `struct sl_error`, and is empty if and only if the code is SL_OK. */
 bool worker_answer_decode(struct sl_bytes message, struct worker_answer *answer);
 bool worker_hello_decode(struct sl_bytes message, uint32_t *measures);
 
 /* Returns the number of descriptors that accompany the request. */
 size_t worker_request_descriptors(const struct worker_request *request);
 
-/* ---- the launcher: plain structs, since it reads no hostile files ---- */
+/* ---- messages to and from the launcher: plain structs, as the launcher reads no hostile files and is trusted ---- */
 enum launcher_message_type {
-    LAUNCHER_START = 1,
-    LAUNCHER_KILL,
-    LAUNCHER_SPLIT, /* fork another launcher; answered by STARTED with its socket, or FAILED */
-    LAUNCHER_STARTED,
-    LAUNCHER_FAILED,
-    LAUNCHER_DIED
+    /* to the launcher */
+    LAUNCHER_START = 1, /* start a worker */
+    LAUNCHER_KILL,      /* kill a worker */
+    LAUNCHER_SPLIT,     /* fork another launcher; answered by STARTED with its socket, or FAILED */
+    /* from the launcher */
+    LAUNCHER_STARTED, /* with the descriptors of the worker's socket and report pipe */
+    LAUNCHER_FAILED,  /* the worker or launcher could not be started */
+    LAUNCHER_DIED     /* a worker has ended */
 };
 
 struct launcher_message {
-    uint32_t what;
-    int32_t number; /* FAILED: errno; DIED: wait status, -1 = unknown */
-    uint64_t id;    /* of the worker: chosen by START, repeated by all others */
-    int32_t pid;    /* STARTED, DIED */
-    uint32_t threads;
-    uint64_t max_memory, max_mapped; /* START: limits of the worker */
+    uint32_t what;                   /* enum launcher_message_type */
+    int32_t number;                  /* FAILED: errno; DIED: wait status, -1 = unknown */
+    uint64_t id;                     /* of the worker: the sender of START chooses it, the other messages repeat it */
+    int32_t pid;                     /* STARTED, DIED: of the worker */
+    uint32_t threads;                /* START: limits of the worker, like the next two */
+    uint64_t max_memory, max_mapped; /* START */
 };
 
-/* Sends one message with descriptors, without raising SIGPIPE. False: errno is set. */
+/* Sends one message with descriptors, without raising SIGPIPE. False with errno. */
 enum { WORKER_MAX_DESCRIPTORS = WORKER_MAX_INPUTS + 1 };
 bool worker_send(int socket, struct sl_bytes message, const int *fds, size_t fd_count);
 
-/* Receives one message of at most `size` bytes. Returns its size, 0 if the peer closed the socket, or -1 with errno set: EPROTO if the
- * message is longer or has more descriptors than fit. `fds` has WORKER_MAX_DESCRIPTORS elements, which the caller closes; NULL = no
- * descriptors are allowed. */
+/* Receives one message of at most `size` bytes. Returns its size, 0 if the peer has closed the socket, or -1 with errno: EPROTO if the
+ * message is longer, or has more descriptors than can be received. `fds` has room for WORKER_MAX_DESCRIPTORS descriptors, which the
+ * caller closes; NULL = none are allowed. */
 ssize_t worker_receive(int socket, void *message, size_t size, int *fds, size_t *fd_count);

@@ -1,4 +1,4 @@
-/* worker_run: sends a call to a worker, watches it, and turns its answer or its death into a result. */
+/* Runs a call in a worker: sends it, watches the worker, and turns its answer or its death into a result. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -18,22 +18,23 @@
 #include "worker/impl.h"
 
 enum {
-    TICK_MS = 50,
-    UNWANTED_MS = 20, /* for the answer to a call that nobody wants any more: a new worker would cost more */
-    MAX_READY = 32,   /* of worker_list_ready */
-    MAX_REPORT = 4096,
-    MAX_NEW = 3,   /* new workers that may end before their first job until the call fails */
-    MAX_TURNS = 3, /* attempts to run a job */
+    TICK_MS = 50,     /* how often a waiting thread checks for cancellation and limits */
+    UNWANTED_MS = 20, /* time for an answer that nobody wants any more: killing and replacing the worker takes longer */
+    MAX_READY = 32,   /* calls that worker_list_ready() returns at once */
+    MAX_REPORT = 4096, /* bytes of a worker's report pipe that are logged */
+    MAX_NEW = 3,       /* the call fails after so many new workers have ended before their first job */
+    MAX_TURNS = 3,     /* attempts to run a job */
 };
-static const uint64_t grace_ns = 500 * UINT64_C(1000000); /* for a worker to stop by itself after its CPU time limit */
+static const uint64_t grace_ns =
+    500 * UINT64_C(1000000); /* time for a worker to stop by itself after its CPU time limit */
 
 /* How a job ended. */
 enum job_end {
     JOB_ANSWERED,
     JOB_DIED,      /* the worker closed its socket */
     JOB_BROKEN,    /* the worker's message is not a valid answer */
-    JOB_OVER_TIME, /* CPU time */
-    JOB_OVER_WALL,
+    JOB_OVER_TIME, /* it exceeded limits.max_time_ns, CPU time */
+    JOB_OVER_WALL, /* it exceeded limits.max_wall_ns */
     JOB_CANCELLED,
 };
 
@@ -42,11 +43,12 @@ struct running_job {
     const struct worker_function *function;
     const struct worker_call *call;
     struct worker_slot *slot;
-    bool is_sent;   /* the request of the first turn is with the worker `slot` */
-    bool has_ended; /* its end is known: `end` */
+    bool is_sent;   /* worker_begin() has sent the request of the first attempt to the worker `slot` */
+    bool has_ended; /* the end of that attempt is known: `end` */
     enum job_end end;
-    bool is_taken_back, is_file_kept; /* take_back_files was called; it returned false */
-    uint64_t serial;
+    bool is_taken_back; /* take_back_files() was called */
+    bool is_file_kept;  /* the worker may still have a file open that it can write (result of take_back_files) */
+    uint64_t serial;    /* of the current request */
     unsigned most_threads;
     int fds[WORKER_MAX_DESCRIPTORS];     /* descriptors to send */
     bool owned[WORKER_MAX_DESCRIPTORS];  /* close_descriptors closes it */
@@ -73,7 +75,7 @@ static uint64_t read_cpu_clock(clockid_t id)
 
 /* ---- descriptors ---- */
 
-/* Copies bytes into a sealed memfd, which no process can change. */
+/* Copies bytes into a sealed memfd, which no process can change. Returns its descriptor, -1 with errno. */
 static int make_memory_file(struct sl_bytes bytes)
 {
     int fd = memfd_create("input", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -87,7 +89,7 @@ static int make_memory_file(struct sl_bytes bytes)
     return fd;
 }
 
-/* Copies a file into memory, for systems without /proc. */
+/* Copies a file into a sealed memfd. Returns its descriptor, -1 with errno. */
 static int copy_file(int fd)
 {
     struct sl_mapping mapping;
@@ -99,7 +101,8 @@ static int copy_file(int fd)
     return copy;
 }
 
-/* Reopens the file read-only: a worker must not be able to write to its inputs. */
+/* Opens the file once more, read-only: a worker must not be able to write to its inputs. Without /proc the worker gets a copy in memory.
+ * Returns a descriptor, -1 with errno. */
 static int open_for_reading(int fd)
 {
     char path[32];
@@ -108,12 +111,14 @@ static int open_for_reading(int fd)
     return reading >= 0 || errno == EMFILE || errno == ENFILE ? reading : copy_file(fd);
 }
 
+/* True if the caller has passed this input; optional ones may be missing. */
 static bool is_given(const struct worker_input *input)
 {
     return input->bytes.data || input->fd >= 0;
 }
 
-/* Opens a file that the worker writes once more: only then can has_let_go() tell whether the worker still has it open. */
+/* Opens a file that the worker is to write once more, for the worker alone. This process closes that descriptor before it calls
+ * has_released(), so that only the worker can still have it. Returns the descriptor, -1 with errno. */
 static int open_for_writing(int fd)
 {
     char path[32];
@@ -121,7 +126,8 @@ static int open_for_writing(int fd)
     return open(path, O_RDWR | O_CLOEXEC);
 }
 
-/* Adds a descriptor to the message, unless it is -1 with errno set. `owned`: it is closed after the job. */
+/* Adds a descriptor to those of the request; fails if it is -1, with errno. `owned`: it is closed after the job. `written`: the caller's
+ * descriptor of the same file if the worker writes it, else -1. */
 static enum sl_code add_descriptor(struct running_job *run, int fd, bool owned, int written, struct sl_error *error)
 {
     if (fd < 0)
@@ -132,9 +138,8 @@ static enum sl_code add_descriptor(struct running_job *run, int fd, bool owned, 
     return SL_OK;
 }
 
-/* The size of the input in bytes; 0 if it is unknown. */
-/* Adds an input. Bytes in memory become a file in memory; a file that is open for writing is opened again for reading, so that the worker
- * cannot change it. */
+/* Adds the descriptor of an input to those of the request. Bytes in memory become a file in memory; a file that is open for writing is
+ * opened again for reading, so that the worker cannot change it; a scratch file is opened again for writing. */
 static enum sl_code add_input(struct running_job *run, const struct worker_input *input, struct sl_error *error)
 {
     if (input->is_scratch)
@@ -145,6 +150,7 @@ static enum sl_code add_input(struct running_job *run, const struct worker_input
     return add_descriptor(run, is_writable ? open_for_reading(input->fd) : input->fd, is_writable, -1, error);
 }
 
+/* Returns the size of an input in bytes; 0 if it is unknown. */
 static uint64_t size_of_input(const struct worker_input *input)
 {
     struct stat st;
@@ -153,7 +159,8 @@ static uint64_t size_of_input(const struct worker_input *input)
     return fstat(input->fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
 }
 
-/* Copies the input if it is small and readable: then it needs no descriptor. */
+/* Copies a small input to run->copies, so that it is sent with the request and needs no descriptor. False if it is too large, a scratch
+ * file, or cannot be read. */
 static bool copy_input(struct running_job *run, const struct worker_input *input, uint64_t size)
 {
     uint8_t *copy = run->copies + run->copied;
@@ -167,8 +174,8 @@ static bool copy_input(struct running_job *run, const struct worker_input *input
     return true;
 }
 
-/* Copies the inputs that go with the request. worker_run does this before anything else: a SIGBUS while a mapping is read leaves the
- * whole call, and nothing is to be released then. */
+/* Sets the sizes of all inputs and copies the small ones. make_job() does this before it opens descriptors: if a mapped input cannot be
+ * read, the guard against SIGBUS leaves the whole call from here, and nothing else would release them. */
 static void copy_small_inputs(struct running_job *run)
 {
     run->copied = 0;
@@ -180,7 +187,7 @@ static void copy_small_inputs(struct running_job *run)
     }
 }
 
-/* Collects the descriptors of the message: inputs that are not inline, in order, then the output, as in ACCESS_* of the request. */
+/* Collects the descriptors of the request: those of the inputs that are not sent inline, in order, then that of the output. */
 static enum sl_code collect_descriptors(struct running_job *run, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -201,8 +208,8 @@ static void close_descriptors(struct running_job *run)
 }
 
 /* ---- the request ---- */
-/* Appends the message that asks a worker to run the job. Small inputs are part of it (run->inline_inputs), others come as descriptors. False
- * when out of memory. */
+/* Appends the request's message. Small inputs are part of it (run->inline_inputs), others are sent as descriptors. False when out of
+ * memory. */
 static bool encode_request(struct running_job *run, struct sl_buf *out)
 {
     const struct worker_call *call = run->call;
@@ -228,14 +235,14 @@ static bool encode_request(struct running_job *run, struct sl_buf *out)
     return worker_request_encode(&request, out);
 }
 
-/* True if the worker is alive and has sent nothing: a message without a request breaks the protocol. */
+/* True if the worker's socket is open and has nothing to read: a message to which there was no request would break the protocol. */
 static bool is_silent(const struct worker_slot *slot)
 {
     struct pollfd ready = {slot->socket, POLLIN, 0};
     return poll(&ready, 1, 0) == 0;
 }
 
-/* False on failure; errno is EPIPE or ECONNRESET if this worker cannot be used any more. */
+/* Sends the request to the worker run->slot. False with errno, which is EPIPE or ECONNRESET if this worker cannot be used any more. */
 static bool send_request(struct running_job *run)
 {
     struct sl_buf out = {0};
@@ -253,9 +260,10 @@ static bool send_request(struct running_job *run)
     return sent;
 }
 
-/* Takes a worker and sends it the request. If the worker has died or broken the protocol since its last job, this file is not to
- * blame: tries the next worker. */
-static enum sl_code hand_over(struct running_job *run, bool is_new, struct sl_error *error)
+/* Takes a worker and sends the request to it. A worker that has died or broken the protocol before it got the request is killed and the
+ * next one tried, as the file is not to blame; SL_BUSY if that happens to MAX_NEW new workers. `is_new`: take a worker that has had no
+ * job. */
+static enum sl_code send_to_a_worker(struct running_job *run, bool is_new, struct sl_error *error)
 {
     for (int ended = 0; ended < MAX_NEW;) {
         enum sl_code code = pool_take_worker(run->pool, is_new, &run->slot, error);
@@ -270,7 +278,7 @@ static enum sl_code hand_over(struct running_job *run, bool is_new, struct sl_er
             pool_return_worker(run->pool, run->slot, 0);
             return sl_fail_errno(error, number, "cannot hand a file to a worker");
         }
-        ended += run->slot->jobs == 0;
+        ended += run->slot->jobs == 0; /* used workers are not counted: their number is limited */
         bool is_dying = false;
         pool_kill_worker(run->pool, run->slot, &is_dying, run->report, sizeof run->report);
         if (pool_is_cancelled(run->pool))
@@ -282,7 +290,7 @@ static enum sl_code hand_over(struct running_job *run, bool is_new, struct sl_er
 
 /* ---- the answer ---- */
 
-/* Copies the result, so that it is aligned, and has the function check it. */
+/* Copies the result in the answer to the caller's, and lets the function check it. False if its size or contents are invalid. */
 static bool take_result(struct running_job *run)
 {
     const struct worker_function *function = run->function;
@@ -307,7 +315,8 @@ static enum job_end receive_answer(struct running_job *run)
     return good ? JOB_ANSWERED : JOB_BROKEN;
 }
 
-/* Reads the CPU clock of the worker's process, since a worker that was taken over may ignore its own limit. */
+/* Waits for the worker's answer and receives it; ends when the call is cancelled or a limit of time exceeded. The CPU time is read from the
+ * clock of the worker's process, as a worker that a hostile file has taken over may ignore its limit. */
 static enum job_end await_answer(struct running_job *run)
 {
     const struct worker_limits *limits = &run->call->limits;
@@ -330,7 +339,8 @@ static enum job_end await_answer(struct running_job *run)
     }
 }
 
-/* ---- how it ended ---- */
+/* ---- how a job ended without an answer ---- */
+/* Sets the error of a job whose worker has died by itself, by its wait status (-1: unknown), and returns its code. */
 static enum sl_code fail_death(int status, struct sl_error *error)
 {
     int number = status != -1 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -345,7 +355,7 @@ static enum sl_code fail_death(int status, struct sl_error *error)
     return sl_fail(error, SL_MALFORMED, "the reader crashed on this file: status %d", WEXITSTATUS(status));
 }
 
-/* Sets the error of a job that got no answer, and returns its code. */
+/* Sets the error of a job that got no valid answer, and returns its code. `status` is the worker's wait status. */
 static enum sl_code fail_end(struct running_job *run, enum job_end end, int status, struct worker_outcome *outcome,
                              struct sl_error *error)
 {
@@ -361,7 +371,8 @@ static enum sl_code fail_end(struct running_job *run, enum job_end end, int stat
     }
 }
 
-/* Returns how the worker ended, for the metrics. `code` SL_BUSY: something outside killed it, so its file is not to blame. */
+/* Returns how the worker ended, for the metrics. `code` is that of the job's error: SL_BUSY means that another process killed the
+ * worker. */
 static enum worker_end find_cause(enum job_end end, enum sl_code code)
 {
     switch (end) {
@@ -380,8 +391,8 @@ static void log_end(const struct running_job *run, pid_t pid, const struct sl_er
              LOG_STR("report", run->report));
 }
 
-/* Makes the files that the worker could write empty again. Functions write at the file position, which a descriptor shares with the
- * worker's copy of it, so that has to go back, too. */
+/* Makes the files that the worker could write empty again, before the job is repeated. Also resets their file positions, which the
+ * descriptors that were sent share with the worker's, as functions write at the position. False on failure. */
 static bool empty_written_files(const struct running_job *run)
 {
     bool good = true;
@@ -391,10 +402,10 @@ static bool empty_written_files(const struct running_job *run)
     return good;
 }
 
-/* True if the worker can change the file no more. A file in memory is sealed, which fails while it is mapped for writing. Of others the
- * kernel grants a lease for writing only while nobody else has them open or mapped: a descriptor of the worker's that is left counts,
- * because it was opened for it alone. */
-static bool has_let_go(int fd)
+/* True if the worker can no longer change the file. A memfd is sealed against changes, which fails while it is mapped for writing. For
+ * another file the kernel is asked for a write lease (F_SETLEASE), which it grants only if nobody else has the file open: the worker's
+ * descriptor would count, as it comes from an open() of its own. */
+static bool has_released(int fd)
 {
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals >= 0 && !(seals & F_SEAL_SEAL))
@@ -402,9 +413,9 @@ static bool has_let_go(int fd)
     return fcntl(fd, F_SETLEASE, F_WRLCK) == 0 && fcntl(fd, F_SETLEASE, F_UNLCK) == 0;
 }
 
-/* Takes back the files that the worker has written, before anybody looks at them: what was checked may not change afterwards. Their
- * positions become those after the last byte, as if this process had written them. False if the worker may have kept one, or the file
- * system has no leases. */
+/* Closes the descriptors of the job and makes sure that the worker cannot write to its files any more, before anybody reads them: what
+ * was checked must not change afterwards. Sets the caller's file positions to the end, as if this process had written the files. False
+ * if the worker may still have one open, or the file system has no leases. A second call returns the same. */
 static bool take_back_files(struct running_job *run)
 {
     int written[WORKER_MAX_DESCRIPTORS];
@@ -418,12 +429,13 @@ static bool take_back_files(struct running_job *run)
     close_descriptors(run);
     for (size_t i = 0; i < count; i++) {
         lseek(written[i], 0, SEEK_END);
-        run->is_file_kept |= !has_let_go(written[i]);
+        run->is_file_kept |= !has_released(written[i]);
     }
     return !run->is_file_kept;
 }
 
-/* Ends the worker. True if the job is to be repeated: an earlier job may be to blame, or the worker was killed from outside. */
+/* Kills the worker after a job without a valid answer; sets `*code` and `error` by how the job ended. True if the job is to be repeated
+ * in another worker: this one was not new, so that an earlier job may be to blame, or another process has killed it. */
 static bool end_job(struct running_job *run, enum job_end end, struct worker_outcome *outcome, enum sl_code *code,
                     struct sl_error *error)
 {
@@ -442,7 +454,8 @@ static bool end_job(struct running_job *run, enum job_end end, struct worker_out
     return end != JOB_CANCELLED && (!is_new || *code == SL_BUSY) && empty_written_files(run);
 }
 
-/* Copies the worker's answer to the caller and gives the worker back to the pool, or ends it if it can still write to its files. */
+/* Passes the worker's answer to the caller, and gives the worker back to the pool; kills it instead if it may still write to its files.
+ * Returns the code of the answer; SL_BUSY if such a worker cannot be killed. */
 static enum sl_code take_answer(struct running_job *run, struct worker_outcome *outcome, struct sl_error *error)
 {
     const struct worker_answer *answer = &run->answer;
@@ -465,16 +478,18 @@ static enum sl_code take_answer(struct running_job *run, struct worker_outcome *
 
 /* ---- the call ---- */
 
-/* Sends the request and waits for the end of the job, as far as worker_begin and worker_take_answer have not done so. */
+/* One attempt to run the job: sends the request and waits for its end, `*end`. What worker_begin(), worker_take_answer() or
+ * worker_finish() have done of that for the first attempt is not done again. */
 static enum sl_code run_turn(struct running_job *run, bool is_new, enum job_end *end, struct sl_error *error)
 {
-    enum sl_code code = run->is_sent ? SL_OK : hand_over(run, is_new, error);
+    enum sl_code code = run->is_sent ? SL_OK : send_to_a_worker(run, is_new, error);
     if (code == SL_OK)
         *end = run->has_ended ? run->end : await_answer(run);
     run->is_sent = run->has_ended = false;
     return code;
 }
 
+/* Runs the job, up to MAX_TURNS times: again, in a new worker, if end_job() says so. Returns the code of the last attempt. */
 static enum sl_code run_call(struct running_job *run, struct worker_outcome *outcome, struct sl_error *error)
 {
     for (int turn = 1;; turn++) {
@@ -502,7 +517,7 @@ static enum sl_code check_call(const struct worker_function *function, const str
     return SL_OK;
 }
 
-/* Checks that the inputs together do not exceed the address space of a worker, `most` bytes (0 = no limit). */
+/* Checks that the inputs together have at most `most` bytes (0 = no limit), as a worker's address space is limited. */
 static enum sl_code check_sizes(const struct running_job *run, uint64_t most, struct sl_error *error)
 {
     uint64_t mapped = 0;
@@ -519,7 +534,7 @@ static void free_job(struct running_job *run)
     free(run);
 }
 
-/* Makes what the request consists of. NULL with the code of the failure. */
+/* Prepares a job: copies its small inputs and collects its descriptors. NULL with `*code` and `error` on failure. */
 static struct running_job *make_job(struct worker_pool *pool, const struct worker_function *function,
                                     const struct worker_call *call, void *result, enum sl_code *code,
                                     struct sl_error *error)
@@ -574,7 +589,8 @@ int worker_pool_ready_fd(const struct worker_pool *pool)
     return pool->ready;
 }
 
-/* Lets worker_list_ready return the call once. If this fails nobody does, and the caller's wait ends by its limit. */
+/* Lets worker_list_ready() return `arg` once, when the worker's socket is readable. If that fails it will not be returned, and the
+ * caller's wait ends by its own time limit. */
 static void watch(struct running_job *run, void *arg)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.ptr = arg};
@@ -582,7 +598,8 @@ static void watch(struct running_job *run, void *arg)
     run->slot->is_watched = epoll_ctl(run->pool->ready, change, run->slot->socket, &event) == 0;
 }
 
-/* An event that has not come yet must not come later, when `arg` is gone. */
+/* Removes the worker's socket from the epoll set, so that worker_list_ready() does not return the call's `arg` any more, which may be
+ * freed. */
 static void unwatch(struct running_job *run)
 {
     if (run->slot->is_watched)
@@ -614,7 +631,7 @@ struct running_job *worker_begin(struct worker_pool *pool, const struct worker_f
         watch(run, arg);
         return run;
     }
-    if (run->slot) /* if it is dead or broken, worker_run finds out, too */
+    if (run->slot) /* also if it is dead or has broken the protocol: worker_run(), which the caller calls next, finds out */
         pool_return_worker(pool, run->slot, 0);
     free_job(run);
     return NULL;
@@ -626,7 +643,8 @@ bool worker_take_answer(struct running_job *run, struct worker_outcome *outcome,
     *outcome = (struct worker_outcome){.end = SL_BUDGET_LEFT};
     run->end = receive_answer(run);
     run->has_ended = true;
-    if (run->end != JOB_ANSWERED || !take_back_files(run)) /* a worker that kept a file is ended, which may take time */
+    if (run->end != JOB_ANSWERED ||
+        !take_back_files(run)) /* then the worker is killed, for which the loop must not wait */
         return false;
     *code = take_answer(run, outcome, error);
     free_job(run);

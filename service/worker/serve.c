@@ -13,33 +13,38 @@
 
 enum { SOCKET = STDIN_FILENO, MAX_ARENAS = 4 };
 
-/* Exit codes of a worker. END_ASKED: the pool closed the socket. */
-enum { END_ASKED = 0, END_UNCONFINED = 10, END_SOCKET, END_REQUEST, END_MEMORY };
+enum {                      /* exit codes of a worker */
+       END_ASKED = 0,       /* the pool closed the socket */
+       END_UNCONFINED = 10, /* the seccomp filter could not be installed */
+       END_SOCKET,          /* cannot read from or write to the socket */
+       END_REQUEST,         /* the request is malformed */
+       END_MEMORY           /* no memory for the answer */
+};
 
 struct served_job {
     struct worker_request request;
-    const struct worker_function *function;
-    int fds[WORKER_MAX_DESCRIPTORS];
+    const struct worker_function *function; /* to run */
+    int fds[WORKER_MAX_DESCRIPTORS];        /* that came with the request */
     size_t fd_count;
     struct worker_job job;
     struct sl_parallel threads;
-    bool has_memory_limit;
-    struct sl_error error;
-    unsigned jobs;
-    uint64_t heap;
+    bool has_memory_limit;                                     /* of the process: MEASURE_MEMORY_LIMIT */
+    struct sl_error error;                                     /* of the function */
+    unsigned jobs;                                             /* short jobs so far: see heap_size */
+    uint64_t heap;                                             /* size of the heap when it was measured last */
     _Alignas(max_align_t) uint8_t message[WORKER_MAX_REQUEST]; /* with the bytes of small inputs */
     _Alignas(max_align_t) uint8_t options[WORKER_MAX_OPTIONS], result[WORKER_MAX_RESULT];
 };
 
 /* ---- inputs ---- */
 
-/* Bytes between the beginning of the page and the offset. */
+/* Returns the number of bytes between the beginning of the memory page and the offset, as mmap() maps whole pages. */
 static size_t before_in_page(uint64_t offset)
 {
     return (size_t)(offset % (uint64_t)sysconf(_SC_PAGESIZE));
 }
 
-/* Fails if the file is shorter than the request says: reading past its end would raise SIGBUS. */
+/* Maps a part of a file. Fails if the file is shorter than the request says, as reading past its end would raise SIGBUS. */
 static enum sl_code map_part(int fd, uint64_t offset, size_t size, struct sl_bytes *bytes, struct sl_error *error)
 {
     struct stat st;
@@ -55,8 +60,8 @@ static enum sl_code map_part(int fd, uint64_t offset, size_t size, struct sl_byt
     return SL_OK;
 }
 
-/* In a worker: makes the inputs of the job of the request and its descriptors, which come in the same order. Closes nothing: unmap_inputs()
- * does. */
+/* Makes the job's inputs from those of the request: maps the files whose descriptors came with it, in the same order. On failure nothing is
+ * unmapped or closed: unmap_inputs() does that in any case. */
 static enum sl_code map_inputs(struct served_job *served, struct sl_error *error)
 {
     struct worker_job *job = &served->job;
@@ -73,7 +78,8 @@ static enum sl_code map_inputs(struct served_job *served, struct sl_error *error
         }
         uint64_t offset = served->request.inputs[i].offset;
         int fd = served->fds[next++];
-        job->inputs[i].fd = offset ? -1 : fd; /* a part of a file: readers get its bytes alone */
+        job->inputs[i].fd =
+            offset ? -1 : fd; /* -1: functions that read `fd` begin at 0, so they must use the mapped bytes */
         if (served->request.inputs[i].access == ACCESS_WRITE)
             continue;
         enum sl_code code = map_part(fd, offset, size, &job->inputs[i].bytes, error);
@@ -102,9 +108,9 @@ static void unmap_inputs(struct served_job *served)
 
 /* ---- one job ---- */
 
-/* An allocation (SL_BUSY) can only fail because uncharged memory has reached the process's limit: this also counts as exceeding the
- * memory limit. */
-static enum sl_code judge(struct served_job *served, enum sl_code code)
+/* Returns the code of the ended job: SL_UNSUPPORTED if it exceeded a limit. SL_BUSY, a failed allocation, also counts as exceeding the
+ * memory limit: in a worker with a limit it means that memory which the job was not charged for has reached the limit of the process. */
+static enum sl_code judge_code(struct served_job *served, enum sl_code code)
 {
     struct sl_budget *budget = &served->job.conversion.budget;
     if (code == SL_BUSY && served->has_memory_limit && budget->memory_limit &&
@@ -113,7 +119,7 @@ static enum sl_code judge(struct served_job *served, enum sl_code code)
     return conversion_judge(&served->job.conversion, code, &served->error);
 }
 
-/* Runs the function of the request and measures its CPU time, without that of mapping. */
+/* Maps the inputs, runs the function of the request and measures its CPU time, without that of mapping. Returns the code of the answer. */
 static enum sl_code run_function(struct served_job *served)
 {
     struct worker_job *job = &served->job;
@@ -128,10 +134,11 @@ static enum sl_code run_function(struct served_job *served)
     cpu_clock_enter(&job->conversion.clock);
     code = served->function->run(job, served->result, &served->error);
     cpu_clock_leave(&job->conversion.clock);
-    return judge(served, code);
+    return judge_code(served, code);
 }
 
-/* Asking the allocator takes some microseconds, so small jobs do it now and then. */
+/* Returns the size of the heap. Asking the allocator takes some microseconds, so after short jobs that is done only every SELDOM-th
+ * time; else the last size is returned. */
 static uint64_t heap_size(struct served_job *served, uint64_t duration_ns)
 {
     enum { SELDOM = 16, LONG_NS = 1000000 };
@@ -142,7 +149,8 @@ static uint64_t heap_size(struct served_job *served, uint64_t duration_ns)
     return served->heap;
 }
 
-/* Returns the error's message as valid UTF-8 that fits in a struct sl_error: it may contain bytes of the file. */
+/* Returns the error's message for the answer, in `space`: as valid UTF-8, since it may contain bytes of the file, and cut so that it
+ * fits in a struct sl_error. Without a message, the name of the code. Empty with SL_OK. */
 static struct sl_str error_text(const struct served_job *served, enum sl_code code, struct sl_buf *space)
 {
     if (code == SL_OK)
@@ -155,8 +163,8 @@ static struct sl_str error_text(const struct served_job *served, enum sl_code co
     return sl_buf_view(space);
 }
 
-/* Does the job and sends the answer. A failure to answer ends the worker, which the parent sees. */
-static void work(struct served_job *served)
+/* Runs the job and sends the answer. If the answer cannot be made or sent, the process exits, which the service notices. */
+static void do_job(struct served_job *served)
 {
     uint64_t begin = clock_mono_ns();
     enum sl_code code = run_function(served);
@@ -181,8 +189,7 @@ static void work(struct served_job *served)
 
 /* ---- all jobs ---- */
 
-/* Waits for the next request and prepares the job. False when it is malformed; ends the process when the parent closes
- * the socket. */
+/* Waits for the next request and prepares the job. False if the request is malformed. Exits when the service has closed the socket. */
 static bool receive_request(struct served_job *served, const struct worker_start *start)
 {
     ssize_t size = worker_receive(SOCKET, served->message, sizeof served->message, served->fds, &served->fd_count);
@@ -220,6 +227,6 @@ _Noreturn void worker_serve(const struct worker_start *start)
     if (!(measures & MEASURE_FILTER))
         _exit(END_UNCONFINED);
     while (receive_request(&served, start))
-        work(&served);
+        do_job(&served);
     _exit(END_REQUEST);
 }

@@ -1,4 +1,5 @@
-/* The workers of a pool: starts them, lends each to one thread at a time, and ends them. */
+/* The workers of a pool: starts them, lends each to one thread at a time, and ends them. Functions whose names end with _locked are
+ * called with the pool's lock held. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static uint64_t now_ms(void)
     return clock_mono_ns() / 1000000;
 }
 
-/* Waits for TICK_MS, or until `changed` is signalled. */
+/* Releases the pool's lock for TICK_MS, or until pool->changed is signalled. */
 static void wait_a_tick_locked(struct worker_pool *pool)
 {
     struct timespec time;
@@ -57,12 +58,14 @@ static struct worker_slot *find_locked(struct worker_pool *pool, uint64_t id)
     return NULL;
 }
 
+/* Sends a request to the launcher. False with errno. */
 static bool ask_launcher(struct worker_pool *pool, const struct launcher_message *message)
 {
     return worker_send(pool->launcher->socket, (struct sl_bytes){(const uint8_t *)message, sizeof *message}, NULL, 0);
 }
 
 /* ---- start and end ---- */
+/* Asks the launcher to start a worker in a free slot. False if there is none, the launcher has ended, or the pool is aborted. */
 static bool start_locked(struct worker_pool *pool)
 {
     struct worker_slot *slot = pool->slots;
@@ -83,7 +86,7 @@ static bool start_locked(struct worker_pool *pool)
     return false;
 }
 
-/* Makes the slot free for a new worker and wakes threads that wait for one. */
+/* Closes the descriptors of a worker that has ended, makes its slot free, and wakes threads that wait for a worker. */
 static void free_slot_locked(struct worker_pool *pool, struct worker_slot *slot)
 {
     sl_close(slot->socket);
@@ -93,7 +96,7 @@ static void free_slot_locked(struct worker_pool *pool, struct worker_slot *slot)
     pthread_cond_broadcast(&pool->changed);
 }
 
-/* Kills a worker that has no job; frees the slot at once if it is dead, else when its death is reported. */
+/* Kills a worker that has no job. Frees its slot at once if it is dead already, else when the launcher reports its death. */
 static void retire_locked(struct worker_pool *pool, struct worker_slot *slot)
 {
     struct launcher_message request = {.what = LAUNCHER_KILL, .id = slot->id};
@@ -107,6 +110,7 @@ static void retire_locked(struct worker_pool *pool, struct worker_slot *slot)
     ask_launcher(pool, &request);
 }
 
+/* Starts workers until settings.warm workers exist, as far as that is possible. */
 static void keep_warm_locked(struct worker_pool *pool)
 {
     unsigned live = pool->settings.max_workers - count_locked(pool, WORKER_NONE);
@@ -148,6 +152,7 @@ void pool_retire_old(struct worker_pool *pool)
 }
 
 /* ---- messages of the launcher ---- */
+/* The launcher has started a worker: makes it available. */
 static void on_start_locked(struct worker_pool *pool, struct worker_slot *slot, pid_t pid, int socket, int report)
 {
     slot->pid = pid;
@@ -156,18 +161,18 @@ static void on_start_locked(struct worker_pool *pool, struct worker_slot *slot, 
     slot->state = WORKER_IDLE;
     pool->started++;
     metric_add(METRIC_WORKERS_STARTED, 1, NULL, NULL, NULL);
-    if (slot->generation != pool->generation) /* the settings have changed meanwhile */
+    if (slot->generation != pool->generation) /* it was started with settings that have changed meanwhile */
         retire_locked(pool, slot);
 }
 
-/* Records the death of a worker. The thread that uses a busy one frees its slot. */
+/* Records the death of a worker and frees its slot, unless it is lent to a thread, which frees it later (pool_kill_worker). */
 static void on_death_locked(struct worker_pool *pool, struct worker_slot *slot, int status)
 {
     slot->is_dead = true;
     slot->status = status;
     if (slot->state == WORKER_BUSY)
         return;
-    /* one that ended by itself and never worked is not replaced: that could repeat for ever */
+    /* A worker that ended by itself and never had a job is not replaced: the next one may end too, and so on for ever. */
     bool is_replaced = slot->jobs || slot->state == WORKER_ENDING;
     free_slot_locked(pool, slot);
     if (is_replaced)
@@ -180,7 +185,7 @@ void pool_on_launcher_message(struct worker_pool *pool, const struct launcher_me
     struct worker_slot *slot = find_locked(pool, message->id);
     if (slot && message->what == LAUNCHER_STARTED) {
         on_start_locked(pool, slot, message->pid, socket, report);
-        socket = report = -1;
+        socket = report = -1; /* the slot has them: not closed below */
     } else if (slot && message->what == LAUNCHER_FAILED) {
         pool->failures++;
         pool->failure = message->number;
@@ -194,7 +199,7 @@ void pool_on_launcher_message(struct worker_pool *pool, const struct launcher_me
     sl_close(report);
 }
 
-/* Counts a failed start, so that threads that wait can give up. */
+/* Counts a failed start and wakes waiting threads, which give up if there is no other worker to wait for. */
 void pool_on_start_failed(struct worker_pool *pool, int error)
 {
     pthread_mutex_lock(&pool->lock);
@@ -204,7 +209,7 @@ void pool_on_start_failed(struct worker_pool *pool, int error)
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* The launcher has ended, and all workers with it. Frees their slots, but for busy ones, which their threads free. */
+/* All workers have ended with the launcher. Frees their slots, except those of workers that are lent to threads, which free them. */
 void pool_on_launcher_lost(struct worker_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
@@ -228,7 +233,8 @@ static bool is_place_wanted_locked(const struct worker_pool *pool)
     return pool->waiting_for_new > count_locked(pool, WORKER_ENDING) + count_locked(pool, WORKER_STARTING);
 }
 
-/* Finds the idle worker with the most jobs (its heap is warm). Leaves new workers to threads that wait for a new one. */
+/* Finds an idle worker; NULL if there is none. With `is_new` one that has had no job; else the one with the most jobs, whose heap
+ * already has the memory that jobs need, but not a new one while a thread waits for a new one. */
 static struct worker_slot *find_idle_locked(struct worker_pool *pool, bool is_new)
 {
     struct worker_slot *best = NULL;
@@ -250,7 +256,8 @@ static void retire_for_new_locked(struct worker_pool *pool)
             retire_locked(pool, &pool->slots[i]);
 }
 
-/* Waits until an idle worker can be lent. Gives up if a start failed and no worker is left whose return could be awaited. */
+/* Waits until an idle worker can be lent, and lends it. Starts workers as needed. SL_BUSY if starting one fails and there is no other
+ * worker that could become idle, or the launcher has ended; SL_CANCELLED. */
 static enum sl_code wait_for_worker_locked(struct worker_pool *pool, bool is_new, struct worker_slot **slot,
                                            struct sl_error *error)
 {
@@ -307,7 +314,7 @@ void pool_return_worker(struct worker_pool *pool, struct worker_slot *slot, uint
     pthread_mutex_lock(&pool->lock);
     const struct worker_settings *settings = &pool->settings;
     slot->state = WORKER_IDLE;
-    /*  Also ends workers with too many jobs or too large a heap, whose memory is not worth keeping. */
+    /*  A worker with too many jobs or too large a heap is replaced, to free its memory; one with old settings, to get the new ones. */
     if (slot->is_dead || slot->generation != pool->generation || atomic_load(&pool->is_aborted) ||
         (settings->max_jobs && slot->jobs >= settings->max_jobs) ||
         (settings->max_heap && heap >= settings->max_heap) || is_place_wanted_locked(pool))
@@ -319,7 +326,7 @@ void pool_return_worker(struct worker_pool *pool, struct worker_slot *slot, uint
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* Reads what the worker wrote before it died. The pipe is non-blocking. */
+/* Reads the text that the worker wrote to its report pipe before it died, without waiting for more: the pipe is non-blocking. */
 static void read_report(int fd, char *report, size_t size)
 {
     size_t at = 0;
@@ -328,7 +335,7 @@ static void read_report(int fd, char *report, size_t size)
     report[at] = '\0';
 }
 
-/* Waits at most `most_ms` for the death of a worker that is lent to the thread. True if it is dead. */
+/* Waits at most `most_ms` until the launcher has reported the death of a worker that is lent to this thread. True if it has. */
 static bool await_death_locked(struct worker_pool *pool, const struct worker_slot *slot, uint64_t most_ms)
 {
     for (uint64_t end = now_ms() + most_ms; !slot->is_dead && now_ms() < end;)
