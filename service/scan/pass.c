@@ -14,10 +14,10 @@
 #include "core/pool.h"
 
 enum {
-    PUBLISH_MS =
-        60000, /* a running pass publishes an unfinished index after this time, then after 2, 4, 8 ... times it */
-    BIG_RECORD =
-        500, /* records of scanned files with more objects are merged into the index on the pool, not the loop */
+    /* a running pass publishes an unfinished index after this time, then after 2, 4, 8 ... times it */
+    PUBLISH_MS = 60000,
+    /* records of scanned files with more objects are merged into the index on the pool, not the loop */
+    BIG_RECORD = 500,
     HEAD_BYTES = 512, /* read from the start of each new file to recognise its format */
 };
 

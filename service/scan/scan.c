@@ -191,8 +191,8 @@ static void run_pass(void *arg)
         scan_index_refresh(scan);
     enum sl_code code = scan_pass(scan->number, &error);
     scan->running = false;
-    scan->due_ms =
-        scan->key == key ? next_due(scan, code) : 0; /* 0, at once: a reload has changed what is to be scanned */
+    /* 0, at once: a reload has changed what is to be scanned */
+    scan->due_ms = scan->key == key ? next_due(scan, code) : 0;
 }
 
 /* Starts a fiber for each pass that is due or was requested, unless a pass of the same scan runs. */
@@ -232,7 +232,7 @@ void scan_run(void *unused)
     do
         begin_passes(&passes);
     while (fiber_wait_on(&wake, LOOK_MS) != FIBER_CANCELLED);
-    atomic_store(&scan_is_stopping, true);
+    atomic_store(&scan_is_stopping, true); /* ends walks of directories, which run on pool threads */
     fiber_group_cancel(&passes);
     fiber_group_wait(&passes);
 }

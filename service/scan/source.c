@@ -273,12 +273,12 @@ enum sl_code scan_find_source(struct sl_bytes build_id, struct sl_str path, stru
         code = look_into(&s.packages[i], &t, arena, &found, error);
         if (code == SL_CANCELLED || code == SL_BUSY)
             return code;
-        if (code != SL_OK && code != SL_NOT_FOUND && code != SL_MALFORMED)
+        if (code != SL_OK && code != SL_NOT_FOUND && code != SL_MALFORMED) /* else it was removed or is damaged */
             failure = *error;
         if (code == SL_OK && t.found_here)
             scan = s.packages[i].scan;
     }
-    if (!scan || !t.is_unique)
+    if (!scan || !t.is_unique) /* no text, or several that fit equally well */
         return sl_fail(error, failure.code, "%s", failure.message);
     return get_text(scan, &found, arena, item, error);
 }

@@ -141,8 +141,8 @@ static enum sl_code walk_root(struct root_walk *w, struct sl_error *error)
         free(real);
         return sl_fail(error, SL_DOWNLOAD_ERROR, "cannot read the scanned directory: %s", strerror(number));
     }
-    if (origin_check_directory(real, error) !=
-        SL_OK) { /* it is empty, maybe not mounted: the error keeps the old index in use */
+    /* it is empty, maybe not mounted: the error keeps the old index in use */
+    if (origin_check_directory(real, error) != SL_OK) {
         free(real);
         return error->code;
     }

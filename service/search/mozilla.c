@@ -127,7 +127,7 @@ enum sl_code mozilla_check_stores(const struct config *config)
     size_t count = config->mozilla.source_count, asked = 0;
     struct store_probe *probes = SL_ARENA_ARRAY(&arena, struct store_probe, count + 1);
     void **waiting = SL_ARENA_ARRAY(&arena, void *, count + 1);
-    enum sl_code worst = SL_OK;
+    enum sl_code failure = SL_OK;
     for (size_t i = 0; probes && waiting && i < count; i++) {
         struct store_health *health = get_health(&config->mozilla.stores[i]);
         probes[i] = (struct store_probe){.store = &config->mozilla.stores[i], .health = health};
@@ -138,9 +138,9 @@ enum sl_code mozilla_check_stores(const struct config *config)
         fiber_for_each(probe_store, waiting, asked, asked);
     for (size_t i = 0; probes && i < count; i++)
         if (probes[i].health && probes[i].health->code != SL_OK)
-            worst = probes[i].health->code;
+            failure = probes[i].health->code;
     sl_arena_free(&arena);
-    return worst;
+    return failure;
 }
 
 /* ---- the kind ---- */

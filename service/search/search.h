@@ -74,8 +74,9 @@ uint64_t symbol_table_base(const struct fixed_load_address *fixed_load, uint64_t
 struct search_result { /* result of the look-up of a module; everything but `item` lives in the arena of the search */
     enum sl_code code; /* SL_OK: `item` is set */
     struct sl_error error;
-    struct cache_item *item;            /* a reference: the entry made from the chosen file. NULL unless SL_OK */
-    const struct sl_symcache *symcache; /* of `item`, if it is of this type; likewise `ppdb` */
+    struct cache_item *item; /* a reference: the entry made from the chosen file. NULL unless SL_OK */
+    /* The contents of `item`, by its type: one of the two, or both NULL. */
+    const struct sl_symcache *symcache;
     const struct sl_ppdb_table *ppdb;
     struct sl_features features;          /* of the chosen object; all false if none */
     struct fixed_load_address fixed_load; /* of the chosen object */

@@ -13,8 +13,8 @@ enum {
 
 struct used_entry { /* a cache entry that the search used */
     struct cache_handle handle;
-    bool
-        is_renewed; /* a miss that the search passed to cache_renew(): the search is outdated when the miss is old enough for that */
+    /* a miss that the search passed to cache_renew(): the search is outdated when the miss is old enough for that */
+    bool is_renewed;
 };
 
 struct search_cache_entry {

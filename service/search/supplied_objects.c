@@ -259,8 +259,8 @@ static enum sl_code read_supplied(struct supplied_file *file, struct sl_error *e
     const struct config *config = current_config();
     struct supplied_options options = {.max_unpacked = file->objects->bytes_left,
                                        .max_ratio = config ? config->max_inflate_ratio : 0};
-    options.max_ratio =
-        options.max_ratio ? options.max_ratio : 1000; /* the configuration's default; fuzz targets have none */
+    /* the configuration's default; fuzz targets have none */
+    options.max_ratio = options.max_ratio ? options.max_ratio : 1000;
     struct conversion_description about = {.location = file->name};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options)};
     converter_add_bytes(&call, INPUT_FILE, file->bytes);

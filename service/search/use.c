@@ -43,7 +43,7 @@ void search_report(struct search *search, struct candidate *candidate, struct se
         report.details = SL_STR("Object file no longer available");
     else if (found->code != SL_OK && found->code != SL_MALFORMED)
         report.details = search_error_text(search->arena, &found->error);
-    if (use->report && found->code != SL_CANCELLED && found->code != SL_BUSY)
+    if (use->report && found->code != SL_CANCELLED && found->code != SL_BUSY) /* these say nothing about the file */
         *get_report_field(use, candidate) = report;
 }
 

@@ -98,8 +98,7 @@ enum sl_code store_area_read(const struct store_area *area, struct sl_str name, 
         return code;
     struct text_copying copy = {mapping.bytes, text};
     if (mapping.bytes.size > SMALL_OBJECT)
-        code =
-            sl_fail(error, SL_MALFORMED, "the object in the upload store is too large: it should be a small JSON text");
+        code = sl_fail(error, SL_MALFORMED, "the object in the upload store is too large for a JSON text");
     else
         code = pool_call(POOL_IO, copy_text, &copy, error);
     pool_unmap(&mapping);

@@ -175,8 +175,8 @@ static enum sl_code bucket_open(const struct store_area *area, struct sl_str nam
         code = bucket_tmp_file(area, &work, error);
     if (code != SL_OK)
         return code;
-    struct object_store_call call = {.unwrap =
-                                         meta->is_packed}; /* decompress, even if the response lacks Content-Encoding */
+    /* decompress, even if the response lacks Content-Encoding */
+    struct object_store_call call = {.unwrap = meta->is_packed};
     code = object_get_mapped(&area->bucket, name, work.fd, mapping, &call, error);
     store_tmp_file_discard_on_pool(&work);
     meta->is_packed = false;
@@ -288,6 +288,7 @@ static bool visit_in_directory(void *arg, struct sl_str name)
     return at == name.size || memchr(name.data + at, '/', name.size - at) || w->visit(w->arg, name);
 }
 
+/* Walks the objects "<directory>/<x>/<file>" whose <x> begins with `begin`: lists the names that begin with "<directory>/<begin>". */
 static enum sl_code bucket_walk(const struct store_area *area, struct sl_str directory, struct sl_str begin,
                                 store_area_visitor *visit, void *arg, struct sl_error *error)
 {

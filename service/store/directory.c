@@ -198,8 +198,8 @@ static bool directory_write_text(const struct directory_text *t, struct store_tm
     snprintf(other, sizeof other, "%s+", work->path);
     for (size_t i = 1; good && i < t->count; i++) {
         good = link(work->path, other) == 0 && move_to(t->area, other, t->names[i]);
-        unlink(
-            other); /* still there if it failed, or if the name is listed twice: rename(2) does nothing for links to one file */
+        /* still there if it failed, or if the name is listed twice: rename(2) does nothing for links to one file */
+        unlink(other);
     }
     return good && move_to(t->area, work->path, t->names[0]);
 }
@@ -335,8 +335,8 @@ enum sl_code store_area_lock(const struct store_area *area, struct sl_str name, 
             return code;
         if (loop_now_ms() >= until_ms)
             return sl_fail(error, SL_BUSY, "the upload store is in use by another upload; try again later");
-        if (!fiber_sleep(
-                AGAIN_MS)) /* tried again and again, as waiting in flock(2) would occupy a thread of the pool */
+        /* tried again and again, as waiting in flock(2) would occupy a thread of the pool */
+        if (!fiber_sleep(AGAIN_MS))
             return sl_fail(error, SL_CANCELLED, "cancelled");
     }
 }
@@ -545,5 +545,5 @@ enum sl_code store_area_open_directory(struct store_area *area, const char *root
     snprintf(what, sizeof what, "%s: cannot create files there", key);
     sl_fail_errno(error, errno, what);
     area->type = NULL;
-    return error->code = SL_INTERNAL;
+    return error->code = SL_INTERNAL; /* not the code of errno: it is an error of the configuration */
 }

@@ -11,7 +11,7 @@ struct store_area_type { /* a back end: each function does what store_area_<name
                          struct sl_error *error) SL_SUSPENDS;
     enum sl_code (*put)(const struct store_area *area, struct sl_str name, struct store_tmp_file *work,
                         const struct store_meta *meta, const char *media_type, struct sl_error *error) SL_SUSPENDS;
-    /* NULL: the same as `put` */
+    /* NULL: store_area_replace() calls `put` */
     enum sl_code (*replace)(const struct store_area *area, struct sl_str name, struct store_tmp_file *work,
                             const struct store_meta *meta, const char *media_type, const struct store_meta *before,
                             bool *conflict, struct sl_error *error) SL_SUSPENDS;

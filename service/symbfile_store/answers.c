@@ -52,8 +52,8 @@ static void cached_answer_release(struct lru *lru, struct lru_entry *entry)
 
 static struct {
     struct lru known;
-    struct change_counter
-        generation; /* as last read: inode and time of the file, or the random bytes of the bucket's object */
+    /* as last read: inode and time of the file, or the random bytes of the bucket's object */
+    struct change_counter generation;
     uint64_t epoch, checked_ms;     /* how often all answers were dropped; when `generation` was read, 0 = never */
     bool is_reading;                /* a fiber reads the generation now */
     bool outdated;                  /* drop the answers when the store responds again */

@@ -157,7 +157,8 @@ static enum sl_code publish(struct bucket_set_publishing *p, struct sl_error *er
     if (code != SL_OK)
         return code;
     p->must_announce = true; /* also if unchanged: whoever published it may have crashed before announcing it */
-    if (same)                /* if it is the published set itself, left as incomplete by a crash, its parts must stay */
+    /* if it is the published set itself, left as incomplete by a crash, its parts must stay */
+    if (same)
         return strcmp(parts, p->parts) == 0 ? remove_open(p, error) : drop_parts(p, error);
     uint64_t generation = clock_wall_us(), before = newest ? newest->set.generation : 0;
     code = write_marker(p, generation > before ? generation : before + 1, error);
@@ -458,7 +459,7 @@ enum sl_code remote_sweep(struct sl_error *error)
                               .before_s = clock_wall_s() - ttl_s};
     enum sl_code code = expired.names ? remote_list("symbfiles/open/", "", note_expired, &expired, error)
                                       : sl_fail(error, SL_BUSY, "out of memory");
-    for (size_t i = 0; code == SL_OK && i < expired.count; i++)
+    for (size_t i = 0; code == SL_OK && i < expired.count; i++) /* more than MAX_LISTED_OBJECTS: the next time */
         code = drop_expired(expired.names[i], error);
     free(expired.names);
     return code;

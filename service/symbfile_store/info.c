@@ -66,7 +66,7 @@ bool info_read(const char *home, struct symbfile_info *info)
     if (code == SL_BUSY)
         errno = ENOMEM;
     if (code != SL_OK)
-        return code != SL_BUSY;
+        return code != SL_BUSY; /* no or an unreadable file: an empty description */
     info_parse((struct sl_str){(const char *)mapping.bytes.data, mapping.bytes.size}, info);
     sl_unmap(&mapping);
     return true;

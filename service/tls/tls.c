@@ -235,8 +235,8 @@ struct tls *tls_connect(struct tls_context *context, const char *host)
     struct tls *tls = make_tls(context);
     if (!tls)
         return NULL;
-    if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls->ssl), host) !=
-            1 && /* fails for a name; addresses have no SNI */
+    /* Setting an address fails if `host` is a name: then the name is set, also as the SNI, which an address does not have. */
+    if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls->ssl), host) != 1 &&
         (SSL_set1_host(tls->ssl, host) != 1 || SSL_set_tlsext_host_name(tls->ssl, host) != 1)) {
         tls_free(tls);
         return NULL;

@@ -323,7 +323,8 @@ size_t ms_symcache_get_older(const struct config *config, const unsigned version
     size_t count = 0;
     if (!versions.is_loaded || !version_list_has(known, version))
         update_versions(config, version);
-    if (versions.is_loaded) /* the list lacks it if there is no file, or it could not be written: not loaded again for that */
+    if (versions
+            .is_loaded) /* the list lacks it if there is no file, or it could not be written: not loaded again for that */
         version_list_add(&versions.list, version);
     for (size_t i = 0; i < known->count && count < max; i++)
         if (known->items[i][0] == version[0] && newest_first(known->items[i], version) > 0)

@@ -12,8 +12,8 @@ extern const struct cache_kind kind_ms_symcaches;
 struct ms_symcache_query {
     const struct config *config;         /* a computation retains it */
     const struct transcoder *transcoder; /* of `config` */
-    unsigned
-        version[3]; /* that of the transcoder, or an older one with the same major number: then set is_cached_only */
+    /* that of the transcoder, or an older one with the same major number: then set is_cached_only */
+    unsigned version[3];
     struct sl_str pdb_name;
     struct sl_debug_id id; /* including the age */
     bool is_cached_only;   /* true: do not convert the PDB if the SymCache file is not in the cache */

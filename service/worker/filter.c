@@ -48,7 +48,7 @@ static const int allowed[] = {
     SCMP_SYS(sched_getaffinity),
     SCMP_SYS(exit),
     SCMP_SYS(exit_group),
-    /* its own signals; alarm ends a report that hangs */
+    /* the process's own signals; alarm() ends the writing of a crash report that hangs */
     SCMP_SYS(rt_sigaction),
     SCMP_SYS(rt_sigprocmask),
     SCMP_SYS(rt_sigreturn),

@@ -25,8 +25,8 @@ enum {
     MAX_NEW = 3,       /* the call fails after so many new workers have ended before their first job */
     MAX_TURNS = 3,     /* attempts to run a job */
 };
-static const uint64_t grace_ns =
-    500 * UINT64_C(1000000); /* time for a worker to stop by itself after its CPU time limit */
+/* time for a worker to stop by itself after its CPU time limit */
+static const uint64_t grace_ns = 500 * UINT64_C(1000000);
 
 /* How a job ended. */
 enum job_end {

@@ -78,8 +78,8 @@ static enum sl_code map_inputs(struct served_job *served, struct sl_error *error
         }
         uint64_t offset = served->request.inputs[i].offset;
         int fd = served->fds[next++];
-        job->inputs[i].fd =
-            offset ? -1 : fd; /* -1: functions that read `fd` begin at 0, so they must use the mapped bytes */
+        /* -1: functions that read `fd` begin at 0, so they must use the mapped bytes */
+        job->inputs[i].fd = offset ? -1 : fd;
         if (served->request.inputs[i].access == ACCESS_WRITE)
             continue;
         enum sl_code code = map_part(fd, offset, size, &job->inputs[i].bytes, error);
@@ -228,5 +228,5 @@ _Noreturn void worker_serve(const struct worker_start *start)
         _exit(END_UNCONFINED);
     while (receive_request(&served, start))
         do_job(&served);
-    _exit(END_REQUEST);
+    _exit(END_REQUEST); /* a malformed request: nothing more is read from this socket */
 }

@@ -321,7 +321,7 @@ void pool_return_worker(struct worker_pool *pool, struct worker_slot *slot, uint
         retire_locked(pool, slot);
     if (pool->waiting)
         pthread_cond_broadcast(&pool->changed);
-    if (slot->state == WORKER_NONE)
+    if (slot->state == WORKER_NONE) /* it was dead already; else it is replaced when its death is reported */
         keep_warm_locked(pool);
     pthread_mutex_unlock(&pool->lock);
 }

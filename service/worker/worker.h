@@ -34,8 +34,8 @@ struct worker_input {
     int fd;                /* a file that contains `bytes`; the worker may read all of it; -1 = only in memory */
     uint32_t role;         /* meaning defined by the function */
     bool is_scratch; /* not an input: `fd` is an empty file that the function reads and writes; it is not mapped */
-    uint64_t
-        offset; /* in a call: where `bytes` begin in `fd`; in a job always 0: `fd` is -1 if they do not begin there */
+    /* in a call: where `bytes` begin in `fd`; in a job always 0: `fd` is -1 if they do not begin there */
+    uint64_t offset;
 };
 
 struct worker_limits {
@@ -199,7 +199,7 @@ enum sl_code worker_run(struct worker_pool *pool, const struct worker_function *
  *     running = worker_begin(..., arg)           NULL: call worker_run on another thread
  *     wait until worker_pool_ready_fd is readable and worker_list_ready returns `arg`
  *     worker_take_answer(running, ...)           the usual end
- *     worker_finish(running, ...)                instead of it, if the call takes long, or if it returned false; on a thread that may wait */
+ *     worker_finish(running, ...)                instead, if the call takes long, or if that returned false; on a thread that may wait */
 struct running_job;
 
 /* Returns a descriptor that is readable while a call that worker_begin began has an answer. The pool keeps it. */
