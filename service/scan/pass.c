@@ -53,10 +53,10 @@ static enum sl_code match_files(void *arg, struct sl_error *error)
     struct pass *p = arg;
     const struct sl_index *old = p->old ? &p->old->index : NULL;
     size_t old_count = old ? old->file_count : 0;
-    uint32_t *numbers = malloc((old_count + 1) * sizeof *numbers);
+    uint32_t *numbers = malloc((old_count + 1) * sizeof *numbers); /* + 1, as the number may be 0 */
     struct sl_map by_path = {0};
     struct sl_index_file file;
-    bool good = numbers && (p->todo = malloc((p->walk.count + 1) * sizeof *p->todo));
+    bool good = numbers && (p->todo = malloc((p->walk.count + 1) * sizeof *p->todo)); /* + 1, as the number may be 0 */
     for (size_t i = 0; good && i < old_count; i++) {
         numbers[i] = NOT_SEEN;
         if (sl_index_file(old, i, &file))
@@ -189,7 +189,7 @@ static enum sl_code read_file(struct pass *p, const struct scan_found_file *foun
                               struct sl_error *error)
 {
     struct sl_arena arena = {0};
-    struct head_check check = {p->root, pass_path(p, found), found, false, false};
+    struct head_check check = {.root = p->root, .path = pass_path(p, found), .file = found};
     struct scan_file_request request = {.scan_id = sl_str(p->scan->id),
                                         .root = sl_str(p->root),
                                         .path = sl_str(pass_path(p, found)),

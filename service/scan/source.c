@@ -267,8 +267,8 @@ enum sl_code scan_find_source(struct sl_bytes build_id, struct sl_str path, stru
     if (code != SL_OK)
         return code;
     struct text_search t = {.asked = path, .source_name = split_source(s.source, &version)};
-    struct sl_error failure = {
-        .code = SL_NOT_FOUND}; /* the last error of reading a package, reported if no text is found */
+    /* the last error of reading a package, reported if no text is found */
+    struct sl_error failure = {.code = SL_NOT_FOUND};
     for (size_t i = 0; i < count; i++) {
         code = look_into(&s.packages[i], &t, arena, &found, error);
         if (code == SL_CANCELLED || code == SL_BUSY)

@@ -160,7 +160,7 @@ static void lookup_file(void *arg)
 bool search_find_jvm(const struct source *sources, size_t source_count, struct sl_str scope,
                      struct jvm_query *questions, size_t count, struct sl_arena *arena)
 {
-    struct jvm_asking *asking = SL_ARENA_ARRAY(arena, struct jvm_asking, count + 1);
+    struct jvm_asking *asking = SL_ARENA_ARRAY(arena, struct jvm_asking, count + 1); /* + 1, as the number may be 0 */
     void **items = SL_ARENA_ARRAY(arena, void *, count + 1);
     for (size_t i = 0; i < count; i++) {
         questions[i].code = SL_BUSY;
@@ -169,7 +169,7 @@ bool search_find_jvm(const struct source *sources, size_t source_count, struct s
         asking[i] = (struct jvm_asking){{sources, source_count, scope, NULL, arena, NULL}, &questions[i]};
         items[i] = &asking[i];
     }
-    return !asking || !items || fiber_for_each(lookup_file, items, count, count);
+    return !asking || !items || fiber_for_each(lookup_file, items, count, count); /* out of memory: all stay SL_BUSY */
 }
 
 /* Releases the files of the queries and clears their answers, so that the queries can be made again. */

@@ -125,7 +125,8 @@ enum sl_code mozilla_check_stores(const struct config *config)
 {
     struct sl_arena arena = {0};
     size_t count = config->mozilla.source_count, asked = 0;
-    struct store_probe *probes = SL_ARENA_ARRAY(&arena, struct store_probe, count + 1);
+    struct store_probe *probes =
+        SL_ARENA_ARRAY(&arena, struct store_probe, count + 1); /* + 1, as the number may be 0 */
     void **waiting = SL_ARENA_ARRAY(&arena, void *, count + 1);
     enum sl_code failure = SL_OK;
     for (size_t i = 0; probes && waiting && i < count; i++) {
@@ -388,7 +389,8 @@ static void *mozilla_retain(const void *context, struct sl_arena *arena)
 {
     const struct mozilla_store_request *from = context;
     struct mozilla_store_request *to = SL_ARENA_NEW(arena, struct mozilla_store_request);
-    struct source *stores = SL_ARENA_ARRAY(arena, struct source, from->store_count + 1);
+    struct source *stores =
+        SL_ARENA_ARRAY(arena, struct source, from->store_count + 1); /* + 1, as the number may be 0 */
     if (!to || !stores)
         return NULL;
     for (size_t i = 0; i < from->store_count; i++) {
@@ -515,7 +517,8 @@ static void get_answer(void *arg)
 bool search_find_mozilla(const struct config *config, const struct mozilla_query *questions, size_t count,
                          struct sl_arena *arena)
 {
-    struct mozilla_asking *asking = SL_ARENA_ARRAY(arena, struct mozilla_asking, count + 1);
+    struct mozilla_asking *asking =
+        SL_ARENA_ARRAY(arena, struct mozilla_asking, count + 1); /* + 1, as the number may be 0 */
     void **waiting = SL_ARENA_ARRAY(arena, void *, count + 1);
     size_t waiting_count = 0;
     for (size_t i = 0; i < count; i++) {

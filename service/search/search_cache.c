@@ -167,7 +167,7 @@ static struct sl_str copy_text(struct sl_arena *arena, struct sl_str text, bool 
 static bool copy_value(struct search_cache_entry *r, const struct search_cache_value *outcome)
 {
     size_t count = outcome->candidates.count;
-    struct candidate *items = SL_ARENA_ARRAY(&r->arena, struct candidate, count + 1);
+    struct candidate *items = SL_ARENA_ARRAY(&r->arena, struct candidate, count + 1); /* + 1, as the number may be 0 */
     struct sl_error *error = outcome->error ? SL_ARENA_NEW(&r->arena, struct sl_error) : NULL;
     bool good = items && (error || !outcome->error);
     r->outcome = *outcome;

@@ -30,7 +30,8 @@ static void open_all(void *arg)
     struct search *search = arg;
     struct source_lookup *result = search->result;
     result->code = search->chosen && search->chosen->code != SL_OK ? search->chosen->code : SL_NOT_FOUND;
-    result->objects = SL_ARENA_ARRAY(search->arena, struct source_object, search->count + 1);
+    result->objects =
+        SL_ARENA_ARRAY(search->arena, struct source_object, search->count + 1); /* + 1, as the number may be 0 */
     if (!result->objects) {
         result->code = SL_BUSY;
         return;
@@ -46,7 +47,8 @@ static void open_all(void *arg)
         result->code = inside.failure.code;
         return;
     }
-    result->objects = SL_ARENA_ARRAY(search->arena, struct source_object, inside.count + 1);
+    result->objects =
+        SL_ARENA_ARRAY(search->arena, struct source_object, inside.count + 1); /* + 1, as the number may be 0 */
     if (result->objects)
         open_sources(&inside, false, result);
     else

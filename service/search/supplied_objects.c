@@ -296,7 +296,10 @@ enum sl_code supplied_objects_add(struct supplied_objects *objects, struct sl_st
 static enum sl_code convert_object(const struct supplied_object *object, const struct search_target *use,
                                    struct supplied_entry *made, struct sl_error *error)
 {
-    struct symcache_options options = {current_reader_limits(), use->variables, use->columns, true};
+    struct symcache_options options = {.limits = current_reader_limits(),
+                                       .variables = use->variables,
+                                       .columns = use->columns,
+                                       .complete = true}; /* there are no further files to look for */
     struct symcache_result symcache = {0};
     struct cficache_result cficache = {0};
     struct conversion_description about = {.location = object->name, .kind = use->kind->name};

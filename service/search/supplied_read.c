@@ -135,8 +135,8 @@ static bool add_members(struct supplied_reading *r, const struct sl_zip *zip)
         const struct sl_zip_entry *entry = &zip->entries[i];
         if (entry->is_link || !entry->size || entry->size > r->left)
             continue;
-        packed += entry->packed < zip->bytes.size ? entry->packed
-                                                  : zip->bytes.size; /* capped, so that the sum cannot overflow */
+        /* Each size is capped, so that the sum cannot overflow. */
+        packed += entry->packed < zip->bytes.size ? entry->packed : zip->bytes.size;
         if (packed > zip->bytes.size)
             break;
         if (!add_member(r, zip, entry))

@@ -134,7 +134,7 @@ static void put_text(void *arg)
     if (all->code != SL_OK)
         return;
     enum sl_code code = object_put(&all->area->bucket, put->name, &contents, &call, &error);
-    if (call.status == 404)
+    if (call.status == 404) /* an object is created, so only the bucket can be missing */
         code = sl_fail(&error, SL_INTERNAL, "%s", object_no_bucket);
     if (code != SL_OK && all->code == SL_OK) {
         all->code = code;
@@ -147,7 +147,7 @@ static enum sl_code bucket_put_text(const struct store_area *area, const struct 
                                     struct sl_str text, struct sl_error *error)
 {
     struct text_putting all = {.area = area, .text = text};
-    struct text_put *puts = calloc(count + 1, sizeof *puts);
+    struct text_put *puts = calloc(count + 1, sizeof *puts); /* + 1, as the number may be 0 */
     void **items = calloc(count + 1, sizeof *items);
     bool has_memory = puts && items, is_done = false;
     for (size_t i = 0; has_memory && i < count; i++) {

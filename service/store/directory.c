@@ -489,7 +489,8 @@ static enum sl_code directory_list(const struct store_area *area, struct sl_str 
 {
     struct listing_job job = {.area = area, .directory = directory, .most = most};
     enum sl_code code = pool_call(POOL_IO, directory_list_job, &job, error);
-    *names = code == SL_OK ? SL_ARENA_ARRAY(arena, struct sl_str, job.count + 1) : NULL;
+    *names =
+        code == SL_OK ? SL_ARENA_ARRAY(arena, struct sl_str, job.count + 1) : NULL; /* + 1, as the number may be 0 */
     for (size_t i = 0; *names && i < job.count; i++) {
         (*names)[i] = (struct sl_str){sl_arena_strndup(arena, job.names[i].data, job.names[i].size), job.names[i].size};
         if (!(*names)[i].data)

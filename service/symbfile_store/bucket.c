@@ -87,7 +87,7 @@ void remote_home(const struct symbfile_key *file_key, char out[OBJECT_NAME])
     char hex[FILE_ID_HEX], root[OBJECT_NAME];
     sl_hex_encode(file_key->file_id.bytes, sizeof file_key->file_id.bytes, hex);
     remote_root(file_key->scope, root);
-    snprintf(out, OBJECT_NAME, "%.*s%.2s/%s/", OBJECT_NAME / 2, root, hex, hex);
+    snprintf(out, OBJECT_NAME, "%.*s%.2s/%s/", OBJECT_NAME / 2, root, hex, hex); /* `root` is shorter, and never cut */
 }
 
 /* Parses the name of the object of a published set of this kind, "<kind>-<generation>-<parts>-<records>-<upload id>". False for other

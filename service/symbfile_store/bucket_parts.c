@@ -40,7 +40,7 @@ void remote_in_parts(const struct symbfile_key *file_key, const char *name, cons
 {
     char home[OBJECT_NAME];
     remote_home(file_key, home);
-    snprintf(out, OBJECT_NAME, "%.*sparts/%s/%s", OBJECT_NAME / 3, home, name, rest);
+    snprintf(out, OBJECT_NAME, "%.*sparts/%s/%s", OBJECT_NAME / 3, home, name, rest); /* `home` is never cut */
 }
 
 /* Makes the name of a part's object. Numbers have ten digits, so that lists, which are sorted by name, are in numeric order. */
@@ -182,7 +182,7 @@ enum sl_code remote_count_parts(const struct symbfile_key *file_key, const char 
     char prefix[OBJECT_NAME], after[OBJECT_NAME];
     remote_in_parts(file_key, name, "", prefix);
     struct part_counting counting = {.skip = strlen(prefix), .complete = part_count_get(prefix)};
-    snprintf(after, sizeof after, "%.*s%010" PRIu64, OBJECT_NAME - 32, prefix, counting.complete);
+    snprintf(after, sizeof after, "%.*s%010" PRIu64, OBJECT_NAME - 32, prefix, counting.complete); /* never cut */
     enum sl_code code = remote_list(prefix, after, count_part, &counting, error);
     if (code == SL_OK)
         part_count_put(prefix, counting.complete);

@@ -375,7 +375,7 @@ enum sl_code remote_delete(const struct symbfile_key *file_key, bool *any, struc
 {
     char home[OBJECT_NAME], prefix[OBJECT_NAME];
     size_t count = 0;
-    remote_home(file_key, home);
+    remote_home(file_key, home); /* much shorter than OBJECT_NAME, so it is not cut below */
     snprintf(prefix, sizeof prefix, "%.*sr", OBJECT_NAME - 8, home);
     enum sl_code code = remote_remove(prefix, &count, error);
     if (code == SL_OK && count)

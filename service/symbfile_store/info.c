@@ -149,7 +149,8 @@ bool info_merge(struct symbfile_info *info, const struct symbfile_info *news)
         size_t size;
         memcpy(info->build_id, news->build_id, sizeof info->build_id);
         if (!*news->debug_id && sl_hex_decode(sl_str(news->build_id), bytes, sizeof bytes, &size)) {
-            struct sl_debug_id id = sl_debug_id_from_build_id((struct sl_bytes){bytes, size}, false);
+            struct sl_debug_id id =
+                sl_debug_id_from_build_id((struct sl_bytes){bytes, size}, false); /* little-endian */
             sl_debug_id_format(&id, info->debug_id);
         }
     }

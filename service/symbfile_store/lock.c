@@ -132,7 +132,7 @@ static enum sl_code lock_file(struct lock_attempt *attempt, uint64_t until_ms, s
         return SL_OK;
     for (uint64_t wait_ms = FIRST_WAIT_MS;; wait_ms = wait_ms < LONGEST_WAIT_MS / 2 ? 2 * wait_ms : LONGEST_WAIT_MS) {
         enum sl_code code = pool_run(POOL_IO, try_home_lock, attempt, error);
-        if (code != SL_OK)
+        if (code != SL_OK) /* the pool could not run it */
             return code == SL_INTERNAL ? code : SL_BUSY;
         if (attempt->fd >= 0)
             return SL_OK;

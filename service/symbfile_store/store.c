@@ -171,7 +171,7 @@ static bool stage(const struct symbfile_upload_set *a, const char *dir, struct p
     if (part_table_get(table, a->part.number, &old))
         store_part_name(&old, before);
     snprintf(path, sizeof path, "%s/%s", dir, name);
-    if (!files_publish(-1, a->path, path, FILES_DURABLE))
+    if (!files_publish(-1, a->path, path, FILES_DURABLE)) /* -1: its contents are synced already */
         return false;
     if (*before && strcmp(before, name) != 0) {
         snprintf(path, sizeof path, "%s/%s", dir, before);
@@ -346,7 +346,7 @@ static bool pack_parts(const char *home, const struct symbfile_set *set, struct 
                        struct symbfile_failure *failure)
 {
     pack->is_split = store_is_split(set);
-    pack->lengths = calloc(set->have_count + 1, sizeof *pack->lengths);
+    pack->lengths = calloc(set->have_count + 1, sizeof *pack->lengths); /* + 1, as the number may be 0 */
     bool ok = pack->lengths || store_fail(failure, "cannot read the parts of a symbfile in the upload store");
     for (size_t i = 0; i < set->have_count && ok; i++) {
         char path[STORE_PATH + 400];

@@ -82,7 +82,10 @@ static enum sl_code pdb_find(const struct ms_symcache_query *q, struct sl_arena 
 {
     const enum file_type type = FILE_PDB;
     struct object_id id = {.type = OBJECT_PE, .debug_file = q->pdb_name, .debug_id = q->id, .has_debug_id = true};
-    struct search_scope where = {q->config->sources, q->config->source_count, SL_STR("global"), arena, 0};
+    struct search_scope where = {.sources = q->config->sources,
+                                 .source_count = q->config->source_count,
+                                 .scope = SL_STR("global"),
+                                 .arena = arena};
     search_find_file(&where, &id, &type, 1, file);
     *error = file->error;
     if (file->code != SL_OK)

@@ -66,7 +66,7 @@ static void transcode_begin(void *arg)
     snprintf(run->base, sizeof run->base, "%s/symcache-%08x", cache_tmp_dir(), (unsigned)files_random());
     snprintf(run->out, sizeof run->out, "%s/out", run->base);
     snprintf(path, sizeof path, "%s/in", run->base);
-    snprintf(run->in, sizeof run->in, "%.700s/%.255s", path, run->job->pdb_name);
+    snprintf(run->in, sizeof run->in, "%.700s/%.255s", path, run->job->pdb_name); /* fits in PATH_LENGTH */
     bool good = mkdir(run->base, 0700) == 0 && mkdir(path, 0700) == 0 && mkdir(run->out, 0700) == 0 && write_pdb(run);
     snprintf(path, sizeof path, "%s/log", run->base);
     run->log = good ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND, 0600) : -1;

@@ -95,9 +95,8 @@ static bool confine_files(void)
         return false;
     /* Number of rights to files in this ABI version: 2 added "refer", 3 "truncate", 5 "ioctl_dev". */
     int rights = version >= 5 ? 16 : version >= 3 ? 15 : version == 2 ? 14 : 13;
-    size_t size = version >= 6   ? 24
-                  : version >= 4 ? 16
-                                 : 8; /* of the struct: older kernels do not know its last members */
+    /* Size of the struct: older kernels do not know its last members. */
+    size_t size = version >= 6 ? 24 : version >= 4 ? 16 : 8;
     rules.access_fs = (UINT64_C(1) << rights) - 1;
     rules.access_net = version >= 4 ? 3 : 0; /* bind, connect */
     rules.scoped = version >= 6 ? 3 : 0;     /* abstract sockets, signals */

@@ -643,8 +643,8 @@ bool worker_take_answer(struct running_job *run, struct worker_outcome *outcome,
     *outcome = (struct worker_outcome){.end = SL_BUDGET_LEFT};
     run->end = receive_answer(run);
     run->has_ended = true;
-    if (run->end != JOB_ANSWERED ||
-        !take_back_files(run)) /* then the worker is killed, for which the loop must not wait */
+    /* Otherwise the worker must be killed, for which this thread, the loop's, must not wait: worker_finish() does it on another one. */
+    if (run->end != JOB_ANSWERED || !take_back_files(run))
         return false;
     *code = take_answer(run, outcome, error);
     free_job(run);
