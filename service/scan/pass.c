@@ -327,7 +327,7 @@ static enum sl_code find_files(struct pass *p, struct sl_error *error)
                  LOG_STR("why", p->walk.too_many        ? "there are too many"
                                 : p->walk.is_incomplete ? "some directories cannot be read now; what was found there "
                                                           "before stays in the index"
-                                                        : "they cannot be examined"),
+                                                        : "they cannot be examined; check the permissions"),
                  LOG_U64("unreadable", p->walk.unreadable));
     p->scan->state.files = p->walk.count;
     return pool_call(POOL_WALK | POOL_BACKGROUND, match_files, p, error);

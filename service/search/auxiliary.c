@@ -166,7 +166,9 @@ bool search_find_jvm(const struct source *sources, size_t source_count, struct s
         questions[i].code = SL_BUSY;
         if (!asking || !items)
             continue;
-        asking[i] = (struct jvm_asking){{sources, source_count, scope, NULL, arena, NULL}, &questions[i]};
+        asking[i] = (struct jvm_asking){
+            .search = {.sources = sources, .source_count = source_count, .scope = scope, .arena = arena},
+            .question = &questions[i]};
         items[i] = &asking[i];
     }
     return !asking || !items || fiber_for_each(lookup_file, items, count, count); /* out of memory: all stay SL_BUSY */

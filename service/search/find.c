@@ -182,7 +182,7 @@ static bool add_files(struct search *search, struct remote_file *files, size_t c
     return true;
 }
 
-/* Lists the files of all sources as candidates. False on failure, which is set. */
+/* Lists the files of all sources as candidates. False with search->failure. */
 static bool list(struct search *search)
 {
     const struct wanted_types wanted = wanted_types(search);

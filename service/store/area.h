@@ -52,7 +52,8 @@ struct store_tmp_file {
     char path[600]; /* empty: the file has no name */
 };
 enum sl_code store_area_tmp_file(const struct store_area *area, struct store_tmp_file *work, struct sl_error *error);
-void store_tmp_file_discard(struct store_tmp_file *work); /* also allowed after store_area_put() */
+/* Closes and removes the file. Does nothing after store_area_put(). */
+void store_tmp_file_discard(struct store_tmp_file *work);
 /* Discards the file from the loop thread: on the pool, as the disk may be slow. */
 void store_tmp_file_discard_on_pool(struct store_tmp_file *work) SL_SUSPENDS;
 

@@ -299,7 +299,7 @@ bool remote_add(const struct symbfile_upload_set *a, struct symbfile_failure *fa
 struct staged_upload { /* the incomplete set of a kind that got a part last */
     size_t skip;       /* length of "<root><aa>/<file id>/parts/" */
     enum symbfile_kind kind;
-    char name[SET_NAME], modified[40]; /* of its directory; when it got the part */
+    char name[SET_NAME], modified[40]; /* name of its directory; time when it got the part */
 };
 
 /* Callback of remote_list(): keeps the directory of the part that was stored last. Times are ISO 8601 texts, so they can be compared as

@@ -10,6 +10,6 @@
  * Example, two parts of 3 and 5 bytes:  INPUT_FILE  aaabbbbb   INPUT_LENGTHS  03 00 00 00 00 00 00 00  05 00 00 00 00 00 00 00 */
 extern const struct converter converter_symbfile_index;
 struct symbfile_index_options {
-    uint64_t max_bytes; /* of a part after decompression */
+    uint64_t max_bytes; /* limit of a symbfile after decompression */
     bool is_split;      /* the parts are pieces of one symbfile; false = each is a symbfile */
 };

@@ -15,7 +15,10 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 
-enum { FIRST_WAIT_MS = 5, LONGEST_WAIT_MS = 250 }; /* pauses between attempts to lock the file; they double */
+enum {
+    FIRST_WAIT_MS = 5,
+    LONGEST_WAIT_MS = 250
+}; /* pauses between attempts to lock the file; each is twice the last */
 
 struct symbfile_lock_waiter { /* the queue for an executable: one fiber has its turn, others wait */
     struct fiber_wait_list next;

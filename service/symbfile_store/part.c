@@ -306,7 +306,7 @@ bool symbfile_part_finish(struct symbfile_part *p, struct symbfile_failure *fail
         p->mode = SYMBFILE_PIECE;
     if (p->mode == SYMBFILE_PIECE) /* decoded when all parts are there (store_check_set) */
         return true;
-    if (cut && (!p->first || p->alone))
+    if (cut && (!p->first || p->alone)) /* no other part can contain the rest */
         return fail_decompression(p, failure);
     enum sl_code code = cut ? SL_MALFORMED : sl_symbfile_reader_finish(p->reader, &error);
     enum sl_symbfile_problem problem = sl_symbfile_reader_problem(p->reader);

@@ -92,11 +92,11 @@ enum launcher_message_type {
 
 struct launcher_message {
     uint32_t what;                   /* enum launcher_message_type */
-    int32_t number;                  /* FAILED: errno; DIED: wait status, -1 = unknown */
+    int32_t number;                  /* in FAILED: errno; in DIED: wait status, -1 = unknown */
     uint64_t id;                     /* of the worker: the sender of START chooses it, the other messages repeat it */
-    int32_t pid;                     /* STARTED, DIED: of the worker */
-    uint32_t threads;                /* START: limits of the worker, like the next two */
-    uint64_t max_memory, max_mapped; /* START */
+    int32_t pid;                     /* in STARTED and DIED: process id of the worker */
+    uint32_t threads;                /* in START: limits of the worker, like the next two members */
+    uint64_t max_memory, max_mapped; /* in START */
 };
 
 /* Sends one message with descriptors, without raising SIGPIPE. False with errno. */

@@ -29,10 +29,10 @@ struct served_job {
     struct worker_job job;
     struct sl_parallel threads;
     bool has_memory_limit;                                     /* of the process: MEASURE_MEMORY_LIMIT */
-    struct sl_error error;                                     /* of the function */
-    unsigned jobs;                                             /* short jobs so far: see heap_size */
+    struct sl_error error;                                     /* of the function that was run */
+    unsigned jobs;                                             /* number of short jobs so far, for heap_size() */
     uint64_t heap;                                             /* size of the heap when it was measured last */
-    _Alignas(max_align_t) uint8_t message[WORKER_MAX_REQUEST]; /* with the bytes of small inputs */
+    _Alignas(max_align_t) uint8_t message[WORKER_MAX_REQUEST]; /* the request, with the bytes of small inputs */
     _Alignas(max_align_t) uint8_t options[WORKER_MAX_OPTIONS], result[WORKER_MAX_RESULT];
 };
 

@@ -52,7 +52,7 @@ struct conversion {
     struct cpu_clock clock;       /* CPU time used, and its limit */
     struct cpu_parallel parallel; /* runs pieces of the work in parallel */
     bool is_trial;       /* set by the function: it only inspected the file, so a success is left out of the metrics */
-    uint64_t written_ns; /* total duration of conversion_write */
+    uint64_t written_ns; /* total duration of all calls of conversion_write() */
 };
 
 /* Begins a conversion within `limits`. `base` runs pieces of its work in parallel. `must_stop(clock)` is called from time to time and
@@ -135,7 +135,7 @@ void worker_pool_close(struct worker_pool *pool);
 
 /* Why a worker ended during a job. */
 enum worker_end {
-    WORKER_CRASHED,        /* by a signal, or it exited */
+    WORKER_CRASHED,        /* ended by a signal such as SIGSEGV, or exited */
     WORKER_ENDED_OUTSIDE,  /* SIGKILL that the pool did not send: the OOM killer, an operator */
     WORKER_OVER_TIME,      /* killed: its job exceeded a limit of time */
     WORKER_BROKE_PROTOCOL, /* killed: it sent something that is not a valid answer */
