@@ -224,12 +224,13 @@ static const struct source *find_source(const struct config *config, const struc
     return NULL;
 }
 
-/* Gets the source text at `place` in a package of the scan, as an entry of the cache kind `sourcefiles`. */
+/* Gets the source text at `place` in a package of the scan, as an entry of the cache kind `sourcefiles`. The request needs a file type, but
+ * `place` alone decides what is read. */
 static enum sl_code get_text(const struct scan *scan, const struct indexed_file *place, struct sl_arena *arena,
                              struct cache_item **item, struct sl_error *error)
 {
     const struct config *config = config_retain(scan_config);
-    struct remote_file file = {.source = find_source(config, scan), .type = FILE_SOURCEBUNDLE}; /* texts have no type */
+    struct remote_file file = {.source = find_source(config, scan), .type = FILE_SOURCEBUNDLE}; /* any type */
     struct source_request request = {.scope = SL_STR("global"),
                                      .url = SL_STR(""),
                                      .location = SL_STR(""),

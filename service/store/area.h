@@ -100,5 +100,5 @@ enum sl_code store_area_lock(const struct store_area *area, struct sl_str name, 
 /* Removes the files older than `life_s` below the directory of that name, at most `depth` directories deep, and directories that become
  * empty. Does nothing in a bucket, which has lifecycle rules for that. Pool. */
 void store_area_sweep(const struct store_area *area, const char *name, uint64_t life_s, unsigned depth);
-/* Removes temporary files that a killed process left behind. */
+/* Removes temporary files that a killed process left behind: those older than 15 minutes. Pool. */
 void store_area_sweep_tmp(const struct store_area *area);

@@ -12,7 +12,7 @@
 
 enum {
     MAX_PAGES = 10000, /* of a list; a longer one is an error of the server */
-    /* largest objects that are read */
+    /* largest objects that are read, in bytes */
     INFO_BYTES = 64 << 10,
     MANIFEST_BYTES = 256 << 20,
     GENERATION_BYTES = 64,

@@ -49,7 +49,8 @@ enum sl_code remote_write(const char *name, struct sl_str text, struct sl_error 
 /* Gets the published set of each kind (generation 0 = none), without its parts. */
 enum sl_code remote_published(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
                               struct sl_error *error) SL_SUSPENDS;
-/* Finds the executable with this build id or debug id whose symbfiles were published last. file_key->scope is given; sets file_key->file_id. */
+/* Finds the executable with this build id or debug id whose symbfiles were published last. file_key->scope is given; file_key->file_id is
+ * set. */
 enum sl_code remote_find(const char *id, struct symbfile_key *file_key, struct sl_error *error) SL_SUSPENDS;
 /* Reads the description of the executable. SL_OK with an empty `info` if nothing is known. */
 enum sl_code remote_info(const struct symbfile_key *file_key, struct symbfile_info *info,
@@ -82,7 +83,7 @@ enum sl_code remote_manifest(const struct symbfile_key *file_key, struct symbfil
 typedef bool remote_listener(void *arg, const struct object_entry *object);
 enum sl_code remote_list(const char *prefix, const char *after, remote_listener *each, void *arg,
                          struct sl_error *error) SL_SUSPENDS;
-/* Removes all objects whose names begin with `prefix`; `*count` is their number (may be NULL). */
+/* Removes all objects whose names begin with `prefix`, and adds their number to `*count` (unless it is NULL). */
 enum sl_code remote_remove(const char *prefix, size_t *count, struct sl_error *error) SL_SUSPENDS;
 
 /* ---- bucket_parts.c ---- */

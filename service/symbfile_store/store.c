@@ -211,7 +211,7 @@ static bool complete(const char *home, const char *dir, struct symbfile_set *set
     if (!load_complete(home, set, table))
         return store_fail(failure, "cannot read the parts of a symbfile in the upload store");
     bool whole = set->have_count == set->parts, ok = true;
-    /* not published; if files are missing, the next part rebuilds it from the files */
+    /* A published set has no table. If files are missing, the next part rebuilds the table from the files. */
     part_table_remove(table, home, set);
     if (whole)
         ok = store_check_set(home, set, failure);
