@@ -267,7 +267,8 @@ static void publish_early(struct pass *p)
         return;
     p->is_publishing = true;
     if (publish(p, &error) != SL_OK && error.code != SL_CANCELLED)
-        log_warn("scan", "cannot publish what a pass has found so far", LOG_STR("scan", p->scan->id), LOG_ERR(&error));
+        log_warn("scan", "cannot publish the unfinished index of a directory that is being scanned",
+                 LOG_STR("scan", p->scan->id), LOG_ERR(&error));
     p->published_ms = loop_now_ms();
     p->publish_after_ms *= 2;
     p->is_publishing = false;

@@ -213,7 +213,7 @@ static enum sl_code take_records(void *arg, struct sl_error *error)
     struct sl_bytes records;
     const struct supplied_text at = {file->result.records, file->result.count * sizeof(struct supplied_record)};
     if (file->result.count > file->made.size / sizeof(struct supplied_record) || !find_part(file->made, &at, &records))
-        return sl_fail(error, SL_MALFORMED, "the list of a file's objects is damaged");
+        return sl_fail(error, SL_MALFORMED, "a worker process returned a damaged list of the objects in the file");
     for (size_t i = 0; i < file->result.count; i++) {
         struct supplied_record record;
         memcpy(&record, records.data + i * sizeof record, sizeof record);
@@ -221,7 +221,7 @@ static enum sl_code take_records(void *arg, struct sl_error *error)
                               sizeof *objects->items))
             return sl_fail(error, SL_BUSY, "out of memory");
         if (!unpack_record(file, &record, &objects->items[objects->count]))
-            return sl_fail(error, SL_MALFORMED, "the list of a file's objects is damaged");
+            return sl_fail(error, SL_MALFORMED, "a worker process returned a damaged list of the objects in the file");
         const struct supplied_object *item = &objects->items[objects->count];
         bool no_memory = !item->name.data || !item->code_id.data || !item->raw_code_id.data;
         if (no_memory || !add_keys(objects, objects->count++))

@@ -306,14 +306,14 @@ static enum sl_code directory_lock_job(void *arg, struct sl_error *error)
     struct lock_job *job = arg;
     char path[OBJECT_PATH];
     if (!object_path(job->area, job->name, path) || !files_make_parents(path, 0750))
-        return directory_fail(errno, "cannot lock a name of the upload store", error);
+        return directory_fail(errno, "cannot lock a file of the upload store", error);
     job->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
     if (job->fd < 0)
-        return sl_fail_errno(error, errno, "cannot lock a name of the upload store");
+        return sl_fail_errno(error, errno, "cannot lock a file of the upload store");
     if (flock(job->fd, LOCK_EX | LOCK_NB) == 0)
         return SL_OK;
     job->is_busy = errno == EWOULDBLOCK || errno == EINTR;
-    enum sl_code code = job->is_busy ? SL_OK : sl_fail_errno(error, errno, "cannot lock a name of the upload store");
+    enum sl_code code = job->is_busy ? SL_OK : sl_fail_errno(error, errno, "cannot lock a file of the upload store");
     close(job->fd);
     job->fd = -1;
     return code;

@@ -108,7 +108,8 @@ static enum sl_code fail_reading(enum sl_code code, struct sl_error *error)
     if (code != SL_NOT_FOUND && code != SL_DOWNLOAD_ERROR && code != SL_TIMEOUT && code != SL_PERMISSION_DENIED)
         return code;
     char what[sizeof error->message];
-    snprintf(what, sizeof what, "%s", code == SL_NOT_FOUND ? "replaced by a newer upload" : error->message);
+    snprintf(what, sizeof what, "%s",
+             code == SL_NOT_FOUND ? "the symbfile was replaced by a newer upload" : error->message);
     sl_fail(error, SL_DOWNLOAD_ERROR, "%s", what);
     error->duration_ns = READ_AGAIN_NS;
     return error->code;
@@ -418,7 +419,7 @@ void symbfile_sweep_repeatedly(void *unused)
         if (code == SL_OK && remote_bucket())
             code = remote_sweep(&error);
         if (code != SL_CANCELLED && code != SL_OK)
-            log_error("symbfile", "cannot use the upload store for symbfiles", LOG_ERR(&error));
+            log_error("symbfile", "cannot clean the store of uploaded symbfiles", LOG_ERR(&error));
         metric_set(METRIC_STORE_BYTES, (double)size.staging, "staging", NULL, NULL);
         metric_set(METRIC_STORE_BYTES, (double)size.published, "published", NULL, NULL);
     } while (fiber_sleep(SWEEP_MS));

@@ -81,7 +81,7 @@ static enum sl_code turn_take(const struct symbfile_key *file_key, uint64_t unti
     if (result == FIBER_WOKEN)
         return SL_OK;
     return result == FIBER_CANCELLED ? sl_fail(error, SL_CANCELLED, "cancelled")
-                                     : sl_fail(error, SL_BUSY, "waiting for another upload of the same executable");
+                                     : sl_fail(error, SL_BUSY, "another upload of the same executable takes too long");
 }
 
 /* Tries to lock the file `lock` in the executable's directory. -1 with errno: EWOULDBLOCK if another process has the lock, ENOENT if the

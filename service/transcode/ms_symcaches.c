@@ -253,11 +253,11 @@ static enum sl_code append_configured(struct version_load *load, const char *pat
     enum sl_code code = SL_OK;
     int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
     if (fd < 0)
-        return sl_fail_errno(error, errno, "cannot write the list of transcoder versions");
+        return sl_fail_errno(error, errno, "cannot write the file ms_symcaches/versions in cache_dir");
     for (size_t i = 0; code == SL_OK && i < load->config->ms_symcache.transcoder_count; i++) {
         const unsigned *v = load->config->ms_symcache.transcoders[i].version;
         if (!version_list_has(&load->list, v) && dprintf(fd, "%u.%u.%u\n", v[0], v[1], v[2]) < 0)
-            code = sl_fail_errno(error, errno, "cannot write the list of transcoder versions");
+            code = sl_fail_errno(error, errno, "cannot write the file ms_symcaches/versions in cache_dir");
         else
             version_list_add(&load->list, v);
     }
@@ -279,7 +279,7 @@ static enum sl_code load_versions(void *arg, struct sl_error *error)
     snprintf(path, sizeof path, "%s/ms_symcaches/versions", load->config->cache_dir);
     FILE *file = fopen(path, "re");
     if (!file && errno != ENOENT)
-        return sl_fail_errno(error, errno, "cannot read the list of transcoder versions");
+        return sl_fail_errno(error, errno, "cannot read the file ms_symcaches/versions in cache_dir");
     while (file && fscanf(file, "%u.%u.%u", &v[0], &v[1], &v[2]) == 3)
         version_list_add(&load->list, v);
     if (file)

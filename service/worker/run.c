@@ -131,7 +131,7 @@ static int open_for_writing(int fd)
 static enum sl_code add_descriptor(struct running_job *run, int fd, bool owned, int written, struct sl_error *error)
 {
     if (fd < 0)
-        return sl_fail_errno(error, errno, "cannot hand a file to a worker");
+        return sl_fail_errno(error, errno, "cannot pass a file to a worker process");
     run->owned[run->fd_count] = owned;
     run->written[run->fd_count] = written;
     run->fds[run->fd_count++] = fd;
@@ -276,7 +276,7 @@ static enum sl_code send_to_a_worker(struct running_job *run, bool is_new, struc
         if (errno != EPIPE && errno != ECONNRESET) {
             int number = errno == ETOOMANYREFS ? EMFILE : errno; /* too many descriptors are in flight */
             pool_return_worker(run->pool, run->slot, 0);
-            return sl_fail_errno(error, number, "cannot hand a file to a worker");
+            return sl_fail_errno(error, number, "cannot pass a file to a worker process");
         }
         ended += run->slot->jobs == 0; /* used workers are not counted: their number is limited */
         bool is_dying = false;
@@ -345,7 +345,8 @@ static enum sl_code fail_death(int status, struct sl_error *error)
 {
     int number = status != -1 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     if (status == -1 || number == SIGKILL) /* not sent by the pool: the OOM killer or an operator */
-        return sl_fail(error, SL_BUSY, "the worker was ended from outside");
+        return sl_fail(error, SL_BUSY,
+                       "the worker process that read the file was killed from outside, perhaps for lack of memory");
     if (number == SIGBUS)
         return sl_fail(error, SL_INTERNAL, "a file that was converted cannot be read");
     const char *name = sigabbrev_np(number);
@@ -524,7 +525,8 @@ static enum sl_code check_sizes(const struct running_job *run, uint64_t most, st
     for (size_t i = 0; i < run->call->input_count; i++)
         mapped += run->sizes[i];
     return most && mapped > most
-               ? sl_fail(error, SL_UNSUPPORTED, "needs more than %llu MiB of files", (unsigned long long)(most >> 20))
+               ? sl_fail(error, SL_UNSUPPORTED, "the conversion needs more than %llu MiB of input files",
+                         (unsigned long long)(most >> 20))
                : SL_OK;
 }
 

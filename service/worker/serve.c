@@ -55,7 +55,7 @@ static enum sl_code map_part(int fd, uint64_t offset, size_t size, struct sl_byt
     if (size)
         data = mmap(NULL, before + size, PROT_READ, MAP_SHARED, fd, (off_t)(offset - before));
     if (data == MAP_FAILED)
-        return sl_fail_errno(error, errno, "cannot map a file");
+        return sl_fail_errno(error, errno, "cannot map a file that is to be converted");
     *bytes = (struct sl_bytes){size ? data + before : data, size};
     return SL_OK;
 }

@@ -233,7 +233,7 @@ TEST(inputs_have_a_limit)
     assert_int_equal(run_sum(inputs, 2, -1, &result, &error), SL_OK);
     assert_int_equal(ftruncate(file, (2 << 20) + 1), 0);
     assert_int_equal(run_sum(inputs, 2, -1, &result, &error), SL_UNSUPPORTED);
-    assert_string_equal(error.message, "needs more than 4 MiB of files");
+    assert_string_equal(error.message, "the conversion needs more than 4 MiB of input files");
     close(file);
 }
 
