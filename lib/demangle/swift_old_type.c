@@ -173,7 +173,7 @@ struct swift_node *old_signature(struct swift_reader *r)
 }
 
 /* Reads the type arguments of `nominal` and of the types that it is declared in: a list up to `_` for each, the outermost type's first.
- * Returns the bound type; a type whose list is empty is returned as it is. */
+ * Returns the type with its arguments; a type whose list is empty gets none, only its parent may have some. */
 static struct swift_node *bind(struct swift_reader *r, struct swift_node *nominal)
 {
     if (!node_is_nominal(nominal) || !old_enter(r))
@@ -265,7 +265,7 @@ static const char *convention(struct swift_reader *r, enum swift_role role)
 {
     static const struct {
         char code;
-        const char *texts[3];
+        const char *texts[3]; /* by role: callee, parameter, result; NULL = the letter does not occur there */
     } conventions[] = {
         {'D', {NULL, NULL, "@unowned_inner_pointer "}},
         {'G', {NULL, "@in_guaranteed ", NULL}},

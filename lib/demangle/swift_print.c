@@ -55,7 +55,8 @@ void print_list(struct swift_printer *p, const struct swift_node *list, uint32_t
 
 /* ---- declarations ---- */
 
-/* The type of a declaration: none; a value's, which is not printed; a function's, whose parameters are printed. */
+/* The type of a declaration: none; a value's, which is not printed; a function's, whose parameters are printed. With a type, the
+ * declaration cannot stand in front of a dot. */
 enum type_form { NO_TYPE, AS_VALUE, AS_FUNCTION };
 
 /* How a declaration is printed: its name (if `named`) or `word` ("subscript"), then `extra` ("closure #") and `number` unless it is
@@ -133,7 +134,7 @@ static const struct swift_node *declaration(struct swift_printer *p, const struc
             print_write(p, ".");
     }
     name(p, entity, &form, phrase);
-    if (form.type == AS_FUNCTION && print_is_function(type)) {
+    if (form.type == AS_FUNCTION && print_is_function(type)) { /* "f(Int)", but "closure #1 (Int)" */
         print_write(p, phrase ? " " : "");
         print_function_type(p, type, node_child(entity, 2), form.arguments);
     }
@@ -170,7 +171,7 @@ static struct form get_form(const struct swift_node *node)
         f.type = AS_FUNCTION;
         f.number = node->index + 1;
         break;
-    case N_PART_OF: f.number = node->index; break;
+    case N_PART_OF: f.number = node->index; break; /* "default argument 0", the only kind that is counted from 0 */
     case N_EXPANSION: f.number = node->index + 1; break;
     default: break;
     }
@@ -267,7 +268,7 @@ static void other_node(struct swift_printer *p, const struct swift_node *node)
     case N_PRIVATE_NAME:
     case N_RELATED_NAME: special_name(p, node); break;
     case N_LIST: print_list(p, node, 0, ", "); break;
-    case N_ASSOCIATED_NAME:
+    case N_ASSOCIATED_NAME: /* "Protocol.Name", or "Name" if its protocol is not given */
         print_node(p, node_child(node, 1));
         print_write(p, node_child(node, 1) ? "." : "");
         print_node(p, node_child(node, 0));
@@ -284,7 +285,7 @@ static void other_node(struct swift_printer *p, const struct swift_node *node)
         print_write(p, p->specialized ? "" : "specialized ");
         p->specialized = true;
         break;
-    case N_TYPE_MANGLING:
+    case N_TYPE_MANGLING: /* a type that is the whole symbol; a function type may have argument labels (child 0) */
         if (node_child(node, 0))
             print_function_type(p, node_child(node, 1), node_child(node, 0), NULL);
         else
@@ -299,7 +300,7 @@ void print_node(struct swift_printer *p, const struct swift_node *node)
 {
     if (!node)
         return;
-    if (!print_enter(p))
+    if (!print_enter(p)) /* counts the level even then, so print_leave() is called in each case */
         p->failed = true;
     else if (node_is_context(node))
         context_node(p, node, false);

@@ -3,7 +3,8 @@
 
 /* ---- generic parameters ---- */
 
-/* Prints a generic parameter by its index: A ... Z, AB, BB ...; its depth follows unless it is 0. */
+/* Prints a generic parameter by its index: A ... Z, AB, BB, CB ... (the last digit first, as Swift's demangler does); its depth follows
+ * unless it is 0. */
 static void parameter(struct swift_printer *p, uint32_t depth, uint32_t index)
 {
     do {
@@ -158,8 +159,8 @@ void print_function_type(struct swift_printer *p, const struct swift_node *type,
         return;
     }
     print_text(p, type->text);
-    for (uint32_t i = 2; i < type->count; i++) /* the effects, after the parameters and the result */
-        if (type->children[i]->index >= EFFECT_BEFORE)
+    for (uint32_t i = 2; i < type->count; i++) /* the effects, which follow the children for parameters and result */
+        if (type->children[i]->index >= EFFECT_BEFORE) /* those that are printed in front of the parameters */
             effect_before(p, type->children[i]);
     parameters(p, node_child(type, 0), labels);
     if (p->returns)
@@ -301,7 +302,8 @@ static void swift_print_type_composition(struct swift_printer *p, const struct s
         print_write(p, "Any");
 }
 
-/* Prints a metatype: "T.Type", or "P.Protocol" for the metatype of an existential type `P` itself. */
+/* Prints a metatype: "T.Type", or "P.Protocol" for the metatype of an existential type `P` itself. As in Swift's demangler, "A & B" gets
+ * parentheses in front of ".Protocol", but not in front of ".Type". */
 static void swift_print_type_metatype(struct swift_printer *p, const struct swift_node *type)
 {
     const struct swift_node *instance = node_child(type, 0);

@@ -135,8 +135,8 @@ struct swift_node *reader_pop_context(struct swift_reader *r)
     return module ? module : pop_if(r, node_is_context);
 }
 
-/* Pops a protocol. Where only a protocol can be, it is mangled without an operator, as context and name; elsewhere it is a type on the
- * stack. */
+/* Pops a protocol: a type on the stack, or, where the grammar allows only a protocol, a context and a name without the operator for
+ * protocols. */
 struct swift_node *reader_pop_protocol(struct swift_reader *r)
 {
     if (node_is_type(reader_top(r)))

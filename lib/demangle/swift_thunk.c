@@ -55,8 +55,8 @@ static char look_ahead(const struct swift_reader *r)
     return r->at + 1 < r->text.size ? r->text.data[r->at + 1] : '\0';
 }
 
-/* Reads a constant by which the compiler replaced an argument (`first`), or a constant of a field of such a struct, and appends the
- * kinds (TAKES_...) of its operands on the stack to `takes`. False if no constant follows: malformed, or the end of the fields. Letters:
+/* Reads a constant by which the compiler replaced an argument (`first`), or, if that is a struct, the constant of one of its fields.
+ * Appends the kinds (TAKES_...) of its operands on the stack to `takes`. False if no constant follows: malformed, or no more fields.
  *
  *     f          a function, g a global variable: an identifier on the stack. g is not read as a field of a struct
  *     i d        an integer, a floating-point number: its bits in decimal follow
@@ -301,8 +301,8 @@ static struct swift_node *key_path(struct swift_reader *r)
 
 /* ---- associated types ---- */
 
-/* Returns `text` and "Type.Associated: Protocol". The three are on the stack; Associated is one type, or a chain of names of associated
- * types, where a protocol on top belongs to a name. */
+/* Returns `text` and "Type.Associated: Protocol". The three are on the stack, the protocol on top. Associated is a type, or a chain of
+ * names "A.B"; a protocol below the popped one belongs to such a name: it declares the associated type. */
 static struct swift_node *associated_conformance(struct swift_reader *r, const char *text)
 {
     struct swift_node *required = reader_pop_protocol(r);

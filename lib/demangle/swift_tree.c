@@ -205,7 +205,7 @@ struct sl_str name_punycode(struct swift_reader *r, struct sl_str text)
     for (size_t i = 0; i < count; i++) {
         if (chars[i] >= 0xD800 && chars[i] < 0xD880)
             chars[i] -= 0xD800;
-        if ((chars[i] >= 0xD800 && chars[i] < 0xE000) || chars[i] < 0x20)
+        if ((chars[i] >= 0xD800 && chars[i] < 0xE000) || chars[i] < 0x20) /* other surrogates, control characters */
             return (struct sl_str){"", 0};
     }
     for (size_t i = 0; i < count; i++)

@@ -13,13 +13,13 @@
 enum node_kind {
     /* Marks on the reader's stack. */
     N_EMPTY_LIST,
-    N_FIRST_ELEMENT, /* first element of a list; also a missing label */
+    N_FIRST_ELEMENT, /* lies above the first element of a list, where popping ends; among labels: a missing one */
     N_VARIADIC,
-    N_EFFECT, /* index: enum effect; text, or a child: the global actor, printed after `@`, or the type thrown */
+    N_EFFECT, /* index: enum effect; text: as printed, or else child: the global actor or the type of error thrown */
 
     /* Names of declarations. */
     N_IDENTIFIER,
-    N_LOCAL_NAME,   /* index: number among equal names; child: name */
+    N_LOCAL_NAME,   /* index: number among equal names, from 0; child: name */
     N_PRIVATE_NAME, /* child: name, or NULL for a declaration without a name */
     N_RELATED_NAME, /* text: letter for the relation; child: name */
     N_OPERATOR,     /* text: "+ infix" */
@@ -48,7 +48,7 @@ enum node_kind {
     N_LITERAL,       /* text within a phrase */
     N_TYPE_MANGLING, /* children: labels or NULL, type */
 
-    /* Contexts. Entities have four children: context, name, labels, type; NULL if absent. */
+    /* Contexts. Unless a comment lists others, they have four children: context, name, labels, type; NULL if absent. */
     N_MODULE,
     N_FIRST_CONTEXT = N_MODULE,
     N_EXTENSION, /* children: extended type, signature or NULL */
@@ -59,9 +59,9 @@ enum node_kind {
     N_SUBSCRIPT,
     N_ACCESSOR, /* text: "getter" and the like; child: the variable or subscript */
     N_INIT,     /* index: 1 = allocating */
-    N_DEINIT,   /* text; index: 1 = of a class, else printed as `deinit` */
-    N_CLOSURE,  /* text: "closure #" and the like; index: number from 0 */
-    N_PART_OF,  /* text: kind of code that belongs to the context; index: its number, NO_INDEX = none */
+    N_DEINIT, /* text: "deinit" and the like; index: 1 = deallocating, printed as "deinit" unless the context is a class */
+    N_CLOSURE, /* text: "closure #" and the like; index: number from 0 */
+    N_PART_OF, /* text: kind of code that belongs to the context; index: its number, NO_INDEX = none */
     N_MACRO,
     N_EXPANSION, /* text: kind of macro expansion; index: number from 0 */
     N_OPAQUE_OF, /* child: entity whose result type is opaque */
@@ -134,7 +134,7 @@ struct swift_reader {
     struct sl_str words[26];
     unsigned word_count;
     unsigned nodes, depth;
-    bool labels_in_types; /* Swift 4.0: argument labels are in the parameter tuple */
+    bool labels_in_types; /* argument labels are in the parameter tuple (Swift 4.0), not separate operands (later) */
 };
 
 /* ---- nodes (swift_tree.c); NULL when memory or the limit of nodes is exhausted, or when a required child is NULL ---- */
@@ -147,7 +147,7 @@ struct swift_node *node_format(struct swift_reader *r, enum node_kind kind, cons
     __attribute__((format(printf, 3, 4)));
 struct swift_node *node_number(struct swift_reader *r, enum node_kind kind, uint32_t index);
 struct swift_node *node_copy(struct swift_reader *r, const struct swift_node *node);
-/* Appends a child; returns `parent`, or NULL if either is NULL. */
+/* Appends a child; returns `parent`, or NULL if either is NULL or when out of memory. */
 struct swift_node *node_add(struct swift_reader *r, struct swift_node *parent, struct swift_node *child);
 /* Appends a child, or NULL for an optional one that is absent; returns `parent`. */
 struct swift_node *node_put(struct swift_reader *r, struct swift_node *parent, struct swift_node *child);
@@ -259,8 +259,8 @@ struct swift_node *generic_retroactive(struct swift_reader *r);            /* op
 /* Pops the type arguments of a bound type: a list for it and for each type that it is declared in, innermost first; NULL if malformed. */
 struct swift_node *generic_arguments(struct swift_reader *r);
 struct swift_node *generic_bound(struct swift_reader *r); /* operator G */
-/* Binds `nominal` and the types that it is declared in, from the innermost outwards, to the lists of type arguments in `lists` from index
- * `from` on: one list for each that can have arguments. */
+/* Gives `nominal` and the types that it is declared in their type arguments, from the innermost outwards: `lists` has from index `from` on
+ * a list for each that can have arguments. */
 struct swift_node *generic_bind(struct swift_reader *r, struct swift_node *nominal, const struct swift_node *lists,
                                 uint32_t from);
 

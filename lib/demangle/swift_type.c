@@ -43,7 +43,7 @@ static struct swift_node *vector(struct swift_reader *r)
     struct swift_node *element = reader_pop_kind(r, N_BUILTIN);
     if (!element || element->text.size > 100) /* limits vectors of vectors of ... */
         return NULL;
-    struct swift_node *name = node_format(r, N_LITERAL, "x%s", element->text.data + prefix + 1);
+    struct swift_node *name = node_format(r, N_LITERAL, "x%s", element->text.data + prefix + 1); /* 1: the dot */
     return name ? sized_builtin(r, "Vec", name->text) : NULL;
 }
 

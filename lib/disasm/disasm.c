@@ -95,7 +95,8 @@ struct disasm_run {
     size_t next_symbol; /* number of mapping symbols at or before the current address: index of the next one */
 };
 
-/* Returns the instruction set at the address, by the last mapping symbol before it; addresses ascend from call to call. */
+/* Returns the instruction set at the address, according to the last mapping symbol at or before it; SL_ISA_DEFAULT if there is none.
+ * Addresses must ascend from call to call. */
 static enum sl_code_isa next_isa(struct disasm_run *run, uint64_t address)
 {
     const struct sl_disasm_code *code = run->code;

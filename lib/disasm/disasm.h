@@ -1,5 +1,5 @@
-/* Disassembles machine code, one line for each instruction: x86 in Intel's syntax by Zydis, ARM (Thumb unless marked otherwise)
- * and AArch64 by LLVM's MC. Marked data are printed as words.
+/* Disassembles machine code, one line for each instruction: x86 in Intel's syntax by Zydis, ARM and AArch64 by LLVM's MC. ELF mapping
+ * symbols ($a, $t, $d) tell where ARM code is A32, Thumb or data; without them it is Thumb. Data are printed as words.
  *
  * Relative branches show their absolute target, with its name if it has one. Invalid bytes are shown with the reason, and
  * decoding continues after them. */
@@ -32,10 +32,11 @@ const char *sl_disasm_arch(enum sl_arch arch);
 const char *sl_disasm_syntax(enum sl_arch arch); /* returns "Intel" or "ARM" */
 /* Returns the alignment of instructions in bytes, which is also the number of bytes skipped as an invalid instruction. */
 unsigned sl_disasm_step(enum sl_arch arch, enum sl_code_isa isa);
-/* Returns the form of the code at `address` (A32, T32 or data), according to the ELF mapping symbols or other marks. */
+/* Returns the form of the code at `address` (A32, T32 or data), according to the last of the mapping symbols at or before it;
+ * SL_ISA_DEFAULT if there is none. */
 enum sl_code_isa sl_disasm_isa_at(const struct sl_mapping_symbol *mapping_symbols, size_t count, uint64_t address);
 
-/* Disassembles. `*decoded` is the number of bytes read; the last instruction may extend beyond `size`. SL_UNSUPPORTED for other
- * architectures; SL_BUSY when out of memory or stopped by `line`. */
+/* Disassembles. `*decoded` is the number of bytes read; the last instruction may extend beyond `size`. SL_UNSUPPORTED if
+ * sl_disasm_arch() is NULL; SL_BUSY, with the message "out of memory", if memory is exhausted or `line` returned false. */
 enum sl_code sl_disasm(const struct sl_disasm_code *code, const struct sl_disasm_reader *reader, uint64_t *decoded,
                        struct sl_error *error);

@@ -21,9 +21,9 @@ struct sl_disasm_access {
 };
 
 enum sl_disasm_flow {
-    SL_DISASM_NEXT,    /* continues with the next instruction */
-    SL_DISASM_UNKNOWN, /* may continue elsewhere: at an unknown address, or at one that the instruction itself contains */
-    SL_DISASM_DIRECT,   /* jumps to `target` */
+    SL_DISASM_NEXT,     /* continues with the next instruction */
+    SL_DISASM_UNKNOWN,  /* a conditional branch, one to a constant address, or one whose register is not known */
+    SL_DISASM_DIRECT,   /* jumps to `target`, the value of a register */
     SL_DISASM_INDIRECT, /* jumps to the address stored at `target` */
 };
 
@@ -46,7 +46,7 @@ struct sl_disasm_effects {
     bool faults_only_non_canonical;  /* x86: a general protection fault can only mean a non-canonical address */
 };
 
-/* Decodes the instruction at the beginning of `code->bytes`. SL_UNSUPPORTED for other processors; SL_MALFORMED for an invalid
- * instruction; SL_BUSY when out of memory. */
+/* Decodes the instruction at the beginning of `code->bytes`. SL_UNSUPPORTED if the processor is not x86, x86-64 or AArch64; SL_MALFORMED
+ * for an invalid instruction; SL_BUSY when out of memory. */
 enum sl_code sl_disasm_effects(const struct sl_disasm_code *code, const struct sl_disasm_registers *registers,
                                struct sl_disasm_effects *effects, struct sl_error *error);

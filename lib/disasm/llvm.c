@@ -30,7 +30,7 @@ void LLVMInitializeARMDisassembler(void);
 
 struct llvm {
     bool is_aarch64;
-    LLVMDisasmContextRef contexts[2][2]; /* by A32 and version 7, created on first use; AArch64 uses [0][0] */
+    LLVMDisasmContextRef contexts[2][2]; /* [is A32][is version 7], created on first use; AArch64 uses [0][0] */
     struct disasm_line *line;            /* the line being read */
 };
 
@@ -125,7 +125,7 @@ static size_t llvm_decode(struct llvm *llvm, enum sl_code_isa isa, struct sl_byt
     size_t size = bytes.size < LONGEST ? bytes.size : LONGEST;
     bool is_arm = isa == SL_ISA_ARM && !llvm->is_aarch64;
     memcpy(copy, bytes.data, size);
-    for (int older = 0; older <= !llvm->is_aarch64; older++) {
+    for (int older = 0; older <= !llvm->is_aarch64; older++) { /* once for AArch64, at most twice for ARM */
         LLVMDisasmContextRef context = get_context(llvm, is_arm, older);
         size_t read = context ? LLVMDisasmInstruction(context, copy, size, address, text, MAX_TEXT) : 0;
         if (read && read <= size)

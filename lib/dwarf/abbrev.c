@@ -93,8 +93,8 @@ static bool is_needed_for_types(uint16_t attribute)
 /* The attributes of an entry that are read: all, those needed for code, those needed for types, only DW_AT_sibling. */
 enum wanted_attributes { WANT_ALL, WANT_CODE, WANT_TYPES, WANT_SIBLING };
 
-/* Returns which attributes are read of entries with this tag: all of root entries, which occur once per unit, otherwise those needed for
- * code or, if variables are read, types. */
+/* Returns which attributes of entries with this tag are read: all for the root entry, of which a unit has only one; those of code for
+ * functions; of all others those needed for types if variables are read, else only the sibling. */
 static enum wanted_attributes choose_wanted_attributes(uint16_t tag, bool variables)
 {
     switch (tag) {
@@ -219,8 +219,8 @@ static enum read_op choose_read_op(uint16_t form, const struct abbrev_table *t)
     }
 }
 
-/* Adds the attribute to the steps that skip the whole entry: sizes of fixed forms are added up between those of variable size. False when
- * the sum overflows, or when out of memory or budget. */
+/* Adds the attribute to the steps that skip the whole entry. A form of variable size is a step; sizes of fixed forms are added up in
+ * `then` of the step before them, or in `lead` if there is none. False when a sum overflows, or when out of memory or budget. */
 static bool add_skip(struct abbrev_table *t, struct abbrev *abbrev, uint16_t form)
 {
     int size = fixed_size(form, t);
@@ -335,6 +335,7 @@ static struct quick_abbrev make_quick_reader(const struct abbrev_table *t, const
         q.op = nocode ? QUICK_NOCODE : QUICK_SKIP;
         return q;
     }
+    /* one attribute of variable size, which must be a block or a LEB128 number */
     const struct skip_step *step = &t->skips[abbrev->first_skip];
     if (nocode || step->then > UINT16_MAX || (step->op != STEP_BLOCK && step->op != STEP_ULEB))
         return other;

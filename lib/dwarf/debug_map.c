@@ -90,8 +90,9 @@ static const uint64_t *sort_starts(const struct sl_function_batch *batch, struct
     return starts;
 }
 
-/* True for a function made only of lines after another function, which starts at the same symbol (`moved->from`) and is in the batch, too
- * (`starts`). The symbol covers these lines in the object file; in the image they are padding. */
+/* True for a function that the DWARF reader made of lines without a subprogram, if they follow a function of the batch (`starts`) that
+ * begins at the symbol `moved->from`. In the object file the symbol reaches to the next one, so it covers these lines, too; in the image
+ * they are padding. */
 static bool is_padding(const struct sl_function *f, const struct moved *moved, const uint64_t *starts, size_t count)
 {
     return f->address != moved->from && starts &&
