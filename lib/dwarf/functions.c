@@ -5,7 +5,8 @@
 #include <stdlib.h>
 
 enum {
-    STEPS_PER_SEQUENCE = 2, /* these are charged to the work budget */
+    /* the cost of the work, charged to the budget: steps for one of each, and bytes of a unit that cost one step */
+    STEPS_PER_SEQUENCE = 2,
     STEPS_PER_LINE = 16,
     STEPS_PER_INLINEE = 64,
     STEPS_PER_FUNCTION = 8,
@@ -103,7 +104,7 @@ static struct entry_name entry_name(struct dwarf_function_walk *walk, const stru
 {
     const struct attribute *a = e->attributes;
     struct entry_name name = {{NULL, 0}, false};
-    if (a[SLOT_ORIGIN].form)
+    if (a[SLOT_ORIGIN].form) /* even if the entry has a name of its own: it sets `*language` */
         name = dwarf_find_name(walk->w, walk->unit, dwarf_reference(walk->unit, &a[SLOT_ORIGIN]), language);
     if (a[SLOT_LINKAGE].form)
         return (struct entry_name){dwarf_linkage_name(walk->w, walk->unit, &a[SLOT_LINKAGE]), true};
@@ -236,7 +237,7 @@ static bool add_inlinee(struct dwarf_function_walk *walk, const struct dwarf_fun
         if (w->positions)
             call_line = sl_position(call_line, as_u32(&a[SLOT_CALL_COLUMN], 0));
         for (size_t i = 0; i < count; i++)
-            if (w->ranges[i].begin >= load)
+            if (w->ranges[i].begin >= load) /* else not in the image */
                 w->inlinees[w->inlinee_count++] = (struct sl_flat_inlinee){
                     .address = w->ranges[i].begin - load,
                     .size = w->ranges[i].end - w->ranges[i].begin,
@@ -252,8 +253,8 @@ static bool add_inlinee(struct dwarf_function_walk *walk, const struct dwarf_fun
     return true;
 }
 
-/* Copies the lines of a range (relative addresses) into worker->function_lines, clipped, from every sequence that overlaps it.
- * Sequences and functions may overlap, so all rows visited are charged. */
+/* Copies the lines of a range (relative to the load address) into worker->function_lines, clipped to the range, from the sequences that
+ * overlap it. Sequences and functions may overlap, so all rows visited are charged. */
 static bool copy_lines(struct dwarf_worker *w, uint64_t load, struct dwarf_range range, size_t *line_count)
 {
     const struct dwarf_line_table *t = &w->lines;
@@ -261,7 +262,7 @@ static bool copy_lines(struct dwarf_worker *w, uint64_t load, struct dwarf_range
     size_t count = 0;
     /* first sequence that starts after the range */
     size_t low = SL_PARTITION_POINT(middle, 0, t->sequence_count, t->sequences[middle].start < end);
-    size_t first = low;
+    size_t first = low; /* back to a sequence that ends before the range */
     while (first && t->sequences[first - 1].end > begin)
         first--;
     for (; first < low; first++) {
@@ -305,7 +306,7 @@ static bool order_inlinees(struct dwarf_worker *w, const struct dwarf_frame *fra
         return false;
     for (size_t i = 0; i < count; i++)
         w->order[i] = (struct sl_ordered){inlinees[i].address, 0, (uint32_t)i};
-    sl_order(w->order, w->order + count, count);
+    sl_order(w->order, w->order + count, count); /* the second half is scratch memory for the sort */
     for (size_t i = 0; i < count; i++)
         w->by_address[i] = inlinees[w->order[i].index];
     return true;
@@ -510,7 +511,7 @@ static bool visit_variable(struct dwarf_function_walk *walk, const struct abbrev
 static bool visit(struct dwarf_function_walk *walk, const struct abbrev *abbrev, struct sl_reader *r,
                   struct dwarf_function_entry *e)
 {
-    if (abbrev->walk > WALK_CODE)
+    if (abbrev->walk > WALK_CODE) /* WALK_VARIABLE or WALK_SCOPE */
         return visit_variable(walk, abbrev, r);
     if (abbrev->kind == KIND_INLINED && !walk->w->frames[walk->height - 1].code) {
         r->at = skip_entry(walk->unit, abbrev, r->at, r->end);

@@ -138,7 +138,7 @@ struct abbrev {
 /* How to skip an entry: the common cases in eight bytes, indexed by abbreviation code. Code 0 is the end of children. */
 enum quick_op {
     QUICK_SKIP,   /* `lead` bytes */
-    QUICK_NOCODE, /* `lead` bytes; WALK_NOCODE with children */
+    QUICK_NOCODE, /* `lead` bytes; a subprogram without code that has children */
     QUICK_BLOCK,  /* `lead` bytes, a block with an ULEB size, `then` bytes */
     QUICK_ULEB,   /* `lead` bytes, an ULEB, `then` bytes */
     QUICK_OTHER,  /* none of these: see struct abbrev */
@@ -191,15 +191,16 @@ struct dwarf_unit {
     uint16_t language_code; /* DW_AT_language; 0 = absent */
     bool has_low_pc, has_ranges, has_stmt_list, has_language, is_dart;
     bool is_assembler;
-    bool counts_from_one; /* default lower bound of arrays in its language */
+    bool counts_from_one; /* in its language the first index of an array is 1 by default, not 0 */
     enum sl_language language;
     struct sl_str name, comp_dir, dwo_name, producer;
-    const struct dwarf_file *address_file; /* has .debug_addr, .debug_ranges and .debug_line: the skeleton's file */
+    const struct dwarf_file
+        *address_file; /* has .debug_addr, .debug_ranges, .debug_line: of a split unit the skeleton's file */
 };
 
 enum {
     FOREIGN_UNITS = 16, /* size of a worker's cache of units that entries of other units refer to */
-    ABBREV_TABLES = 24, /* size of its cache of abbreviation tables */
+    ABBREV_TABLES = 24, /* size of a worker's cache of abbreviation tables */
 };
 
 struct dwarf_row {
@@ -308,7 +309,7 @@ struct symbol_index {
 };
 enum { NO_POSITION = UINT32_MAX };
 
-/* Set of keys of (begin, size): repeated.c. */
+/* A set of function ranges, each stored as its dwarf_range_key() (repeated.c). */
 struct range_set {
     struct range_table *_Atomic table;
     struct sl_budget *budget; /* charged for memory, and for long probes (crafted collisions) */
@@ -337,9 +338,10 @@ void dwarf_charge_to(struct dwarf_reader *reader, struct sl_object *companion);
 
 /* Indexes the first `most` unit headers of the file, into the arena; counts unreadable ones in `skipped`. False when out of memory. */
 bool dwarf_index_units(struct dwarf_file *file, size_t most, struct sl_arena *arena, size_t *skipped);
-/* Call while reading .debug_info in order, at offset `to`. Once `*passed` to `to` are 8 MiB or more, releases their pages, so that a large
- * section that is read once does not stay in memory, and moves `*passed`. */
+/* Call while reading .debug_info in order; `to` is the offset reached. If the bytes from `*passed` to there are 8 MiB or more, releases
+ * their pages, so that a large section that is read once does not stay in memory, and sets `*passed` to `to`. */
 void dwarf_drop_pages(const struct dwarf_file *file, uint64_t *passed, uint64_t to);
+/* Finds the sections; `split`: the object is a package or .dwo file. */
 void dwarf_file_open(struct dwarf_file *file, struct sl_object *object, bool split);
 const struct dwarf_unit_header *dwarf_unit_at(const struct dwarf_file *file, uint64_t offset);
 
@@ -494,7 +496,7 @@ bool dwarf_add_function(struct dwarf_reader *reader, struct dwarf_worker *w, str
                         struct sl_function *function, const struct sl_flat_inlinee *inlinees, size_t inlinee_count);
 
 /* Call after dwarf_read_functions. Appends code that has lines but no subprogram, as functions named by symbols. `unit`
- * has the line table. False when the work budget is exhausted. */
+ * has the line table: the skeleton of a split unit. False when out of memory or budget. */
 bool dwarf_add_uncovered(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
                          enum sl_language language, struct sl_arena *arena);
 
@@ -539,7 +541,7 @@ bool types_read(struct dwarf_worker *w, const struct dwarf_unit *unit, const str
 void types_complete(struct dwarf_worker *w, const struct dwarf_unit *from, struct description *description);
 
 /* Returns the type as C writes it: `char*`, `int[4]`, `void(*)(int)`; names are DW_AT_name, without enclosing namespaces. `<unknown>`
- * if it cannot be resolved, `<not implemented>` for other kinds of types without a name. `has` is false without DW_AT_type: `void`. */
+ * if it cannot be resolved, `<not implemented>` for kinds of types that C does not have. `has` false: there is no DW_AT_type, so `void`. */
 struct sl_str types_name(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference type, bool has);
 
 /* ---- symbols ---- */
@@ -553,8 +555,8 @@ const struct sl_symbol *dwarf_symbol_at(const struct symbol_index *index, uint64
 /* True if the symbol looks like the mangled form of the name: the symbol is mangled and contains the name. */
 bool dwarf_mangles(struct sl_str symbol, struct sl_str name);
 
-/* Returns the name of a function with its entry point at `entry`: `name`, or the symbol there if the DIE has no name, a `__hidden#`
- * one, or a source name of which the symbol is the mangled form. */
+/* Returns the name of a function with its entry point at `entry`: `name`, or the symbol there if the DIE has no name, one that Apple's
+ * bitcode builds hid (`__hidden#`), or a source name of which the symbol is the mangled form. */
 struct sl_str dwarf_symbol_name(const struct symbol_index *index, uint64_t entry, struct entry_name name,
                                 enum sl_language language);
 
@@ -572,7 +574,11 @@ bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const
 
 uint64_t dwarf_range_key(uint64_t address, uint64_t size);
 bool dwarf_has_range(const struct range_set *set, uint64_t key);
-enum range_novelty { RANGE_KNOWN, RANGE_NEW, RANGE_NO_MEMORY }; /* the key was in the set; it was added; it was not */
+enum range_novelty {
+    RANGE_KNOWN,
+    RANGE_NEW,
+    RANGE_NO_MEMORY
+}; /* the key was in the set; was added; could not be added */
 /* Adds the key. One thread at a time, in file order; other threads may call dwarf_has_range meanwhile. */
 enum range_novelty dwarf_range_add(struct range_set *set, uint64_t key);
 void dwarf_range_free(struct range_set *set);

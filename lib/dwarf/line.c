@@ -38,7 +38,8 @@ static bool dwarf_line_add_file(struct table_reader *t, struct sl_str name, uint
         return false;
     struct sl_file *file = &lines->files[lines->file_count++];
     *file = (struct sl_file){.comp_dir = t->unit->comp_dir, .name = name};
-    /* In version 5 directory 0 is the compilation directory itself. It may be relative, so it is not joined to itself. */
+    /* In version 5 directory 0 is the compilation directory itself. It may be relative, so it is not joined to itself; in versions 2 to 4
+     * (`names_first`) it is, see read_tables_v4(). */
     if ((directory || t->names_first) && directory < t->directory_count)
         file->directory = t->w->directories[directory];
     else if (t->directory_count && t->w->directories[0].size)
@@ -359,7 +360,7 @@ static bool extended(struct line_machine *m, const struct program *p, struct sl_
         struct sl_str name = sl_read_cstr(&in);
         uint64_t directory = sl_read_uleb(&in);
         if (!in.failed)
-            dwarf_line_add_file(m->table, name, directory);
+            dwarf_line_add_file(m->table, name, directory); /* out of memory: the account remembers it */
         break;
     }
     }

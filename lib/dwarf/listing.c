@@ -274,7 +274,7 @@ enum sl_code sl_dwarf_listing_read(struct sl_dwarf_listing *l, size_t index, str
                        "the unit at 0x%llx of .debug_info has invalid abbreviations or an invalid first entry",
                        (unsigned long long)header->offset);
     dwarf_read_lines(w, &unit);
-    w->pinned = unit.abbrevs;
+    w->pinned = unit.abbrevs; /* keeps the table in the cache while other units are opened for references */
     bool whole = read_entries(l, &unit);
     w->pinned = NULL;
     if (w->account.failed)

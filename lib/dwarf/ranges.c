@@ -19,7 +19,8 @@ static struct dwarf_range_collector make_collector(struct dwarf_worker *w, size_
                                           dwarf_may_have_code_at_zero(file)};
 }
 
-/* Adds a range unless it is empty or of code that the linker dropped (a tombstone, or address 0). */
+/* Adds a range unless it is empty or of code that the linker dropped (a tombstone, or address 0). Lack of memory or budget is recorded in
+ * the worker's account. */
 static void dwarf_ranges_add(struct dwarf_range_collector *c, uint64_t begin, uint64_t end)
 {
     if (begin >= end || begin >= c->dead || (begin == 0 && !c->keeps_zero))

@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* UNIT_CHUNK bytes are enough for most units: with smaller chunks all threads would compete for malloc. */
+/* UNITS_PER_WORKER: a window has so many units for each worker. UNIT_CHUNK: bytes of the first chunk of a unit's arena, enough for most
+ * units: with smaller chunks all threads would compete for malloc. */
 enum { UNITS_PER_WORKER = 32, UNIT_CHUNK = 256 * 1024 };
 
 /* Memory of a batch. A worker takes the first one in its own list that is not in use, so few are ever allocated. */
@@ -184,6 +185,7 @@ static bool is_elsewhere(const struct dwarf_reader *reader, struct dwarf_worker 
 {
     struct dwarf_unit unit;
     size_t count = dwarf_unit_peek(w, &reader->main, header, &unit) ? dwarf_unit_ranges(w, &unit) : 0;
+    /* wanted addresses are relative to the load address, those of DWARF are not; in WASM they are relative to the code section */
     uint64_t bias = reader->load_address - sl_object_info(reader->object)->dwarf_bias;
     for (size_t i = 0; i < count; i++)
         if (dwarf_is_wanted(sink, bias, w->ranges[i].begin, w->ranges[i].end))
@@ -280,7 +282,7 @@ static void dwarf_read_advance(struct dwarf_read_window *window, struct stage *s
     } while (done < window->count && atomic_load(&window->slots[done].state) >= (int)state);
 }
 
-/* Finds the next slot whose repeated functions are dropped and that no thread has begun to prepare; sets `*index`, and no other thread will
+/* Sets `*index` to the next slot that is past the step "drop repeated ranges" and that no thread has begun to prepare; no other thread will
  * get it. False if there is none. */
 static bool claim(struct dwarf_read_window *window, size_t *index)
 {

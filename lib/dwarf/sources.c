@@ -39,6 +39,7 @@ static bool dwarf_sources_read_entry(struct source_reader *s, struct sl_reader *
         case DW_LNCT_directory_index: entry->directory = a.value; break;
         }
     }
+    /* one step for 64 bytes */
     return sl_account_spend(&s->account,
                             (uint32_t)(entry->text.size / 64 < UINT32_MAX ? entry->text.size / 64 : UINT32_MAX));
 }
@@ -72,7 +73,7 @@ static bool read_directories(struct source_reader *s, struct sl_reader *r)
 }
 
 /* Passes each file of a table that has a source text to `found`; a damaged table yields the files before the damage. False to stop: `found`
- * returned false, or this is the first pass (without `found`), which only searches for a table with texts. */
+ * returned false; or in the first pass (without `found`) the table has texts, which is all that pass wants to know. */
 static bool dwarf_sources_read_files(struct source_reader *s, struct sl_reader *r)
 {
     struct entry_format formats[MAX_FORMATS];

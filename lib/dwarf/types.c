@@ -334,8 +334,8 @@ static void set_function(struct typing *t, struct dwarf_type *type, struct refer
 
 /* ---- types ---- */
 
-/* Sets the name of the type: its own, else one made of the types it refers to. A type without name that C cannot write, such as an
- * anonymous structure, stays `<unknown>`. */
+/* Sets the name of the type: its own, else one made of the types it refers to. Without a name, a type that needs one, such as a structure,
+ * stays `<unknown>`; a kind of type that C does not have is `<not implemented>`. */
 static void name_type(struct typing *t, struct dwarf_type *type, struct reference reference, unsigned depth)
 {
     struct type_entry e;

@@ -79,7 +79,7 @@ static bool add_gap(struct uncovered *u, uint64_t begin, uint64_t end)
         uint64_t stop = span.end < end ? span.end : end, own_end = stop;
         const struct sl_symbol *s = span.symbol;
         bool named = s && (s->size || s->address >= begin);
-        if (!sl_account_spend(&u->w->account, 8))
+        if (!sl_account_spend(&u->w->account, 8)) /* the work of one part of the gap */
             return false;
         if ((named || (u->reader->nameless && is_in_code(u, at))) && clip_to_unit(u, at, &own_end)) {
             struct sl_function function = {.address = at, .size = own_end - at, .language = u->language};
