@@ -347,10 +347,10 @@ static struct swift_node *swift_type_pack(struct swift_reader *r, bool of_sil)
 {
     if (of_sil && !reader_eat(r, 'd') && !reader_eat(r, 'i'))
         return NULL;
-    struct swift_node *types = type_list(r), *node = types ? node_copy(r, types) : NULL;
-    if (node)
-        node->kind = N_PACK;
-    return node;
+    struct swift_node *types = type_list(r);
+    if (types)
+        types->kind = N_PACK;
+    return types;
 }
 
 /* Reads an expansion of a pack. The type that gives the number of elements is on top of the stack and is not printed. */

@@ -395,8 +395,7 @@ static bool close_frame(struct dwarf_function_walk *walk)
     struct dwarf_frame *top = &w->frames[--walk->height];
     if (top->gathers)
         top->variables = variables_close(w);
-    struct dwarf_frame closing = *top;
-    return !closing.subprogram || close_subprogram(walk, &closing);
+    return !top->subprogram || close_subprogram(walk, top);
 }
 
 /* Enters the children of an entry that needs no struct dwarf_frame of its own, such as a lexical block: it is only counted in the innermost

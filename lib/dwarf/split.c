@@ -126,15 +126,13 @@ bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const
     };
     split->abbrevs = dwarf_abbrevs(w, file, header);
     dwarf_unit_bases(split);
-    /* these members of a split unit are in its skeleton; they are set after dwarf_read_root(), which would overwrite
-     * them */
-    uint64_t addr_base = skeleton->addr_base;
     if (!split->abbrevs || !dwarf_read_root(w, split))
         return false;
     /* In version 4 the id is in the root entry. A file that was compiled again has another id. */
     if (header->version < 5 && split->dwo_id && id && split->dwo_id != id)
         return false;
-    split->addr_base = addr_base;
+    /* these members of a split unit are in its skeleton; they are set after dwarf_read_root(), which overwrites them */
+    split->addr_base = skeleton->addr_base;
     split->low_pc = skeleton->low_pc;
     split->gnu_ranges_base = skeleton->gnu_ranges_base;
     return true;
