@@ -42,6 +42,7 @@ void dwarf_file_open(struct dwarf_file *f, struct sl_object *object, bool split)
     for (unsigned size = 1; size <= MAX_ADDRESS_SIZE; size++)
         f->dead[size] = first_dead(f, size);
     enum sl_cpu_family cpu = sl_arch_family(sl_object_info(object)->arch);
+    /* bit 0 of low_pc, where it marks Thumb or microMIPS code and is no part of the address */
     f->mode_bit = cpu == SL_CPU_ARM || cpu == SL_CPU_MIPS;
     f->decorates = sl_object_info(object)->decorates;
 }
@@ -285,7 +286,7 @@ bool dwarf_unit_open(struct dwarf_worker *w, const struct dwarf_file *file, cons
 {
     *unit = (struct dwarf_unit){.file = file, .header = header, .address_file = file};
     unit->abbrevs = dwarf_abbrevs(w, file, header);
-    dwarf_unit_bases(unit);
+    dwarf_unit_bases(unit); /* defaults, before the root entry sets those that it has */
     return unit->abbrevs && dwarf_read_root(w, unit);
 }
 

@@ -11,7 +11,8 @@ static bool find_number(const struct sl_map *map, struct sl_str key, uint32_t *n
     return value != 0;
 }
 
-/* Stores a number; `key` must live in the arena. False when out of memory. */
+/* Stores `number` + 1 as a pointer under `key`, because NULL means absent. The key must live as long as the map. False when out of
+ * memory. */
 static bool store_number(struct dwarf_worker *w, struct sl_map *map, struct sl_str key, size_t number)
 {
     void **slot = sl_map_find_or_add(map, key, NULL);

@@ -13,7 +13,9 @@
 #include <stdlib.h>
 
 enum { BYTES_PER_STEP = 4 };
-enum { MAX_SYMBOLS = 64 }; /* that are kept of those at 0: usually there are one or two, and labels of linker scripts */
+enum {
+    MAX_SYMBOLS = 64
+}; /* more symbols at 0 are ignored; usually there are one or two, and labels of linker scripts */
 
 /* Sets next_code: the lowest address above 0 at which a root entry has code. Units that cannot be read are passed
  * over. SL_BUSY when out of memory; a used-up budget is recorded in the object, where the caller looks later. */
@@ -75,7 +77,8 @@ bool dwarf_is_at_zero(const struct dwarf_reader *reader, struct dwarf_worker *w,
     for (size_t i = 0;
          i < reader->zero_symbol_count && sl_account_spend(&w->account, 1 + name.text.size / BYTES_PER_STEP); i++) {
         struct sl_str symbol = reader->zero_symbols[i];
-        bool begins = sl_str_starts(symbol, name.text); /* also true for `name.part.0` */
+        bool begins = sl_str_starts(symbol, name.text);
+        /* the name, the name with a suffix of the compiler as in `name.part.0`, or its mangled form */
         if ((begins && (symbol.size == name.text.size || symbol.data[name.text.size] == '.')) ||
             (!name.linkage && dwarf_mangles(symbol, name.text)))
             return true;

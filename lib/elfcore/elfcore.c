@@ -203,6 +203,7 @@ static void describe_crash(struct core_reader *c)
         dump->crash_address = c->fault_address;
         sl_buf_printf(&text, " / 0x%llx", (unsigned long long)c->fault_address);
     }
+    /* an exception is a signal with an address: crash_address is valid only then */
     dump->has_exception = dump->has_signal = has_address(c);
     dump->signal = c->signal;
     dump->signal_code = c->si_code;
@@ -239,7 +240,7 @@ static void finish_threads(struct core_reader *c)
 
 /* ---- reading ---- */
 
-/* Sets what every core file of Linux has in common and prepares empty lists. Steps and memory are limited by the size of the file. */
+/* Sets what every core file of Linux has in common and prepares empty lists. */
 static void begin(struct core_reader *c)
 {
     *c->core = (struct sl_elfcore){.dump = {.bytes = c->bytes, .os = SL_MINIDUMP_LINUX}};
@@ -247,8 +248,8 @@ static void begin(struct core_reader *c)
     c->core->dump.crash.format = SL_FORMAT_ELF;
     c->core->dump.crash.system = (struct sl_crash_system){SL_STR("Linux"), SL_STR(""), SL_STR(""), SL_STR(""), 0};
     c->core->dump.os_text = c->core->dump.cpu_text = SL_STR("");
-    sl_budget_init(&c->budget, c->bytes.size);
-    sl_budget_limit(&c->budget, c->bytes.size, NULL, NULL);
+    sl_budget_init(&c->budget, c->bytes.size);              /* work in proportion to the file */
+    sl_budget_limit(&c->budget, c->bytes.size, NULL, NULL); /* at most as much memory as the file has bytes */
     c->threads = (struct sl_arena_array){.arena = c->arena, .item = sizeof(struct sl_crash_thread)};
     c->more_threads = (struct sl_arena_array){.arena = c->arena, .item = sizeof(struct sl_minidump_thread)};
     c->modules = (struct sl_arena_array){.arena = c->arena, .item = sizeof(struct sl_crash_module)};

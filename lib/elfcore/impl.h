@@ -83,7 +83,8 @@ struct core_segment core_read_segment(const struct core_reader *c, struct sl_rea
 /* Returns at most `size` bytes of the memory at the address, fewer where the core holds fewer; data NULL if it holds none. */
 struct sl_bytes core_memory(struct core_reader *c, uint64_t address, uint64_t size);
 
-/* Returns the text in these bytes up to a NUL, at most MAX_NAME bytes, as UTF-8. Data NULL if out of memory. */
+/* Returns the text in these bytes up to a NUL, at most MAX_NAME bytes; if it is not UTF-8, a copy that is. Empty if c->budget is used up;
+ * data NULL if out of memory (c->out_of_memory). */
 struct sl_str core_text(struct core_reader *c, struct sl_bytes bytes);
 
 /* Looks up an entry of the auxiliary vector; false if there is none. */

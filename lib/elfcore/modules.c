@@ -292,7 +292,7 @@ static void add_vdso(struct core_reader *c)
     core_add_module(c, address, address + size, SL_STR("[vdso]"), &image);
 }
 
-/* Returns the list_index of the program: the module that holds its entry point. */
+/* Returns the list_index of the program: the module that holds its entry point; 0, the first module in the list, if that is not known. */
 static size_t find_program(const struct core_reader *c, const struct sl_crash_module *modules, size_t count)
 {
     uint64_t entry;
@@ -305,7 +305,8 @@ static size_t find_program(const struct core_reader *c, const struct sl_crash_mo
 
 SL_ORDER_BY(module_by_address, struct sl_crash_module, address, list_index)
 
-/* Lets modules whose headers are not in the core, so that their size is a guess, end before the next module. */
+/* Lets a module that overlaps the next one end before it, unless it has an id. Without its headers in the core a module has none, and its
+ * size is a guess. */
 static void clip_guessed(struct sl_crash_module *modules, size_t count)
 {
     if (count)

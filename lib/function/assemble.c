@@ -6,9 +6,9 @@
 enum { STEPS_PER_PART = 24 };
 
 /* A part is one inlinee, or what is left of it after cutting at its siblings and its parent. */
-struct assemble_part { /* a range of an inlinee; node 0 is the function itself */
+struct assemble_part {
     uint64_t address, end;
-    uint32_t depth, index;
+    uint32_t depth, index; /* index: of the inlinee in the caller's list */
 };
 
 /* The rest of a part that was cut, to be handled again; the later it was cut, the larger is `turn`. */

@@ -36,7 +36,7 @@ bool sl_language_parse(struct sl_str name, enum sl_language *language);
  * sl_path_clean(join(join(comp_dir, directory), name)) of function/path.h. */
 struct sl_file {
     struct sl_str comp_dir, directory, name;
-    uint32_t number; /* a small id of the file, the same in all lasting batches of the object; 0 = none */
+    uint32_t number; /* a small id of the file, the same in all batches of the object that are `lasting`; 0 = none */
 };
 
 /* Where the text of a source file can be fetched, according to the debug information. Any part may be empty. */
@@ -69,7 +69,7 @@ struct sl_function {
     uint64_t address, size;
     struct sl_str name; /* as in the file, possibly mangled; may be empty */
     enum sl_language language;
-    uint32_t number; /* a small id of name and language, the same in all lasting batches of the object; 0 = none */
+    uint32_t number; /* a small id of name and language, the same in all `lasting` batches of the object; 0 = none */
     const struct sl_line *lines;
     const struct sl_function *inlinees; /* sorted by address; their `address`/`size` are the inlined range */
     uint32_t line_count, inlinee_count;
@@ -89,7 +89,7 @@ struct sl_flat {
 struct sl_function_batch {
     const struct sl_file *files;
     const struct sl_function *functions; /* outermost ones, in file order */
-    const struct sl_flat *flats;         /* one per function, only if the sink takes them; may be NULL */
+    const struct sl_flat *flats;         /* one per function, only if the sink has `accepts_flat`; may be NULL */
     size_t file_count, function_count;
     const struct sl_variables *variables; /* the lists, if the sink takes them; equal lists are mostly stored once */
     const struct sl_str *variable_texts;
@@ -111,7 +111,8 @@ struct sl_function_sink {
     /* Called in file order. Any code but SL_OK stops the reader, which then returns it. */
     enum sl_code (*consume)(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                             struct sl_error *error);
-    bool accepts_flat;     /* accepts flat records, and assembles functions itself if it has to */
+    bool
+        accepts_flat; /* takes inlined calls as flat lists (`flats`), and makes trees of them itself if it needs them */
     bool debug_info_only;  /* wants only functions and names of the debug information, without symbols */
     bool accepts_nameless; /* DWARF: wants lines that no symbol covers, as functions without name */
     bool

@@ -24,5 +24,6 @@ void sl_path_split(struct sl_str path, struct sl_str *directory, struct sl_str *
  * the suffixes of such files ("/usr/lib/debug/app.debug", "C:\app.pdb", "app.exe": "app"). A view of `path`. */
 struct sl_str sl_path_module_name(struct sl_str path);
 
-/* Returns the number of equal components at the ends of two paths, whose last ones count as equal although a suffix may differ. */
+/* Counts the components that two paths have in common, from their ends on. The last components are not compared and count as one: they
+ * may differ in a suffix. */
 size_t sl_path_common_parts(struct sl_str a, struct sl_str b);

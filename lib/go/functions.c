@@ -82,7 +82,7 @@ static bool read_values(struct go_reader *g, uint32_t offset, struct values *v)
         if (r.failed || size > UINT32_MAX || end + size > UINT32_MAX)
             return false;
         end += size;
-        sl_account_spend(&g->account, STEPS_PER_VALUE);
+        sl_account_spend(&g->account, STEPS_PER_VALUE); /* a used-up budget is recorded in the account */
         if (!sl_account_grow(&g->account, &v->items, &v->capacity, v->count + 1, sizeof *v->items))
             return false;
         v->items[v->count++] = (struct go_pc_value){end, value};
@@ -242,7 +242,7 @@ static bool read_function(struct go_reader *g, uint64_t index)
 {
     struct go_function f;
     uint64_t load = sl_object_info(g->table.object)->load_address;
-    g->version++;
+    g->version++; /* calls kept in g->links are of another function from now on */
     if (!go_function_read(&g->table, index, &f) || f.entry < load || !read_values(g, f.lines, &g->lines) ||
         !read_values(g, f.files, &g->files) || !read_values(g, f.calls, &g->calls))
         return false;

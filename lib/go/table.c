@@ -74,10 +74,12 @@ enum sl_code go_table_open(struct go_table *t, struct sl_object *object, struct 
     t->functions = sl_bytes_from(t->bytes, sl_read_uint(&r, t->pointer_size));
     size_t entry = t->version >= GO_118 ? 8 : 2u * t->pointer_size;
     if (r.failed || !t->functions.size || t->count > t->functions.size / entry)
-        return sl_fail(error, SL_MALFORMED, "Go line table: too many functions (%llu)", (unsigned long long)t->count);
+        return sl_fail(error, SL_MALFORMED, "Go line table: it ends before the last of its %llu functions",
+                       (unsigned long long)t->count);
     if (t->version >= GO_118)
         go_module_find(t);
-    if (t->version >= GO_118 && !is_code(t, t->text))
+    if (t->version >= GO_118 &&
+        !is_code(t, t->text)) /* a position-independent program: the loader would set the pointer */
         t->text = text_section(t);
     return SL_OK;
 }

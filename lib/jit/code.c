@@ -81,7 +81,7 @@ static void drop_overwritten(struct sl_jit_code *code, uint64_t *bounds, size_t 
             next[cell] = cell + 1;
             taken++;
         }
-        if (taken == end - begin)
+        if (taken == end - begin) /* kept: moved to the end of the array, from where the result is moved back below */
             code->functions[--kept] = f;
     }
     code->count -= kept;

@@ -70,7 +70,7 @@ static void skip_word(struct js_reader *r)
     while (r->at < r->end && is_word_byte(*r->at))
         r->at++;
     struct sl_str word = {begin, (size_t)(r->at - begin)};
-    r->last = 'a';
+    r->last = 'a'; /* stands for any word or value */
     r->before_regexp = false;
     for (size_t i = 0; i < sizeof words / sizeof *words && !r->before_regexp; i++)
         r->before_regexp = sl_str_equal(word, sl_str(words[i]));
@@ -83,11 +83,11 @@ static void skip_text(struct js_reader *r)
     for (; r->at < r->end && *r->at != quote && *r->at != '\n'; r->at++) {
         if (*r->at != '\\' || r->at + 1 == r->end)
             continue;
-        r->at++;
+        r->at++; /* also a line end, behind which the string goes on */
         r->at += *r->at == '\r' && r->at + 1 < r->end && r->at[1] == '\n';
     }
     r->at += r->at < r->end;
-    r->last = 'a';
+    r->last = 'a'; /* a value */
     r->before_regexp = false;
 }
 
@@ -98,7 +98,7 @@ static void skip_template(struct js_reader *r)
         if (*r->at == '\\' && r->at + 1 < r->end) {
             r->at++;
         } else if (*r->at == '$' && r->at + 1 < r->end && r->at[1] == '{' && r->depth < MAX_TEMPLATES) {
-            r->outer[r->depth++] = r->braces;
+            r->outer[r->depth++] = r->braces; /* until the brace that ends the expression (skip_brace) */
             r->braces = 0;
             r->at += 2;
             r->last = 0;
@@ -219,7 +219,7 @@ static bool stands_alone(const char *comment, const char *end)
 static bool find_last_comment(struct sl_str script, const struct js_comment_marker *marker, bool old,
                               struct sl_str *value)
 {
-    /* 4: the bytes of `//# ` before the marker */
+    /* memrchr searches for the byte at `pivot`, which is rare in scripts; 4: the bytes of `//# ` before the marker */
     size_t head = 4 + marker->pivot, tail = marker->text.size - marker->pivot;
     const char *begin = script.data, *end = begin + script.size, *at = end;
     while (begin && (at = memrchr(begin, marker->text.data[marker->pivot], (size_t)(at - begin)))) {

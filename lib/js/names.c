@@ -105,6 +105,7 @@ static bool is_common_folder(struct sl_str segment)
             return true;
     if (!segment.size || segment.data[0] == '_' || segment.data[0] == '.' || segment.data[0] == '~')
         return true;
+    /* 7 or 8 digits: an abbreviated SHA-1 */
     return is_version(segment) || is_digest(segment) || ((segment.size == 7 || segment.size == 8) && is_hex(segment));
 }
 
@@ -146,7 +147,7 @@ static struct sl_str without_common_folders(struct sl_str path)
     return path;
 }
 
-/* Removes a trailing `-0123abc` or `.0123abc`. */
+/* Removes `-` or `.` and a hash at the end, at least 7 hexadecimal digits: `-0123abc`. */
 static struct sl_str without_hash(struct sl_str path)
 {
     size_t i = path.size;
@@ -163,6 +164,7 @@ struct sl_str sl_js_module(struct sl_str path)
     path = up_to(path, find_char(path, '#'));
     path = up_to(path, find_char(path, '?'));
     path = without_extension(path);
+    /* folders up to one that is named by a digest are left out, whatever they are */
     return behind_digest(path, &rest) ? rest : without_hash(without_common_folders(path));
 }
 

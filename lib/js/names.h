@@ -12,7 +12,7 @@ struct sl_str sl_js_strip_hostname(struct sl_str path);
 struct sl_str sl_js_without_parameters(struct sl_str url);
 
 /* Returns the part that the script, map and source of one path share: the path without host, query, fragment and the file
- * suffixes of those three. A view of `path`. */
+ * suffixes of those three. A path without a slash only loses its host. A view of `path`. */
 struct sl_str sl_js_stem(struct sl_str path);
 
 /* Returns the module name of a file: its path without host, query, extension, hashes, and leading folders like `static`, `build`,
