@@ -76,8 +76,8 @@ static bool has_space(struct sl_str text)
     return text.size && memchr(text.data, ' ', text.size);
 }
 
-/* Returns `context` or the innermost one around it that is printed, which anonymous contexts without a text and modules are not; NULL =
- * none. */
+/* Passes over anonymous contexts without a text, which are not printed. Returns `context` or the innermost one around it that is printed;
+ * NULL if only a module is left, or nothing. */
 static const struct swift_node *visible(const struct swift_node *context)
 {
     while (context && context->kind == N_ANONYMOUS && !context->text.size)
@@ -123,7 +123,7 @@ static const struct swift_node *declaration(struct swift_printer *p, const struc
     const struct swift_node *word = form.named ? node_child(entity, 1) : NULL, *type = node_child(entity, 3);
     const struct swift_node *context = visible(node_child(entity, 0)), *rest = NULL;
     bool many_words = has_space(form.extra), phrase = many_words || (word && word->kind == N_LOCAL_NAME);
-    if (prefix && (form.type != NO_TYPE || phrase))
+    if (prefix && (form.type != NO_TYPE || phrase)) /* "f(Int)" and "closure #1" cannot stand in front of a dot */
         return entity;
     if (phrase) {
         rest = context;

@@ -4,7 +4,7 @@
  * calls "or NULL" may be missing. A back reference (substitution) is the node itself: nodes that two others share never change. So it is a
  * directed acyclic graph, whose text may be exponentially long. Everything lives in the reader's arena.
  *
- * What is never printed (modules of conformances, specialised types, where clauses) is parsed and checked, but has no nodes. */
+ * What is never printed (modules of conformances, specialised types, where clauses) is parsed and checked, but is not in the tree. */
 #pragma once
 
 #include "base/arena.h"
@@ -252,8 +252,9 @@ struct swift_node *generic_name(struct swift_reader *r);
 struct swift_node *generic_names(struct swift_reader *r);                  /* associated types `A.B` without a base */
 struct swift_node *generic_requirement(struct swift_reader *r);            /* operator R */
 struct swift_node *generic_signature(struct swift_reader *r, bool counts); /* operators l, r */
-struct swift_node *generic_conformance(struct swift_reader *r); /* pops a conformance; returns the conforming type */
-struct swift_node *generic_proof(struct swift_reader *r);       /* pops an N_CONFORMANCE */
+/* Pops the operands of a conformance (type, protocol, module, perhaps a signature); returns the conforming type. */
+struct swift_node *generic_conformance(struct swift_reader *r);
+struct swift_node *generic_proof(struct swift_reader *r);                  /* pops an N_CONFORMANCE */
 struct swift_node *generic_proof_operator(struct swift_reader *r, char c); /* operators H; NULL for others */
 struct swift_node *generic_retroactive(struct swift_reader *r);            /* operator g */
 /* Pops the type arguments of a bound type: a list for it and for each type that it is declared in, innermost first; NULL if malformed. */

@@ -86,7 +86,8 @@ static void put_prefix(const struct decoded *d, char *text)
                                                        : "rep ");
 }
 
-/* Appends the instruction in Intel's syntax: Zydis formats the operands except those in memory. */
+/* Appends the instruction in Intel's syntax. Zydis formats the operands except those in memory: they are written as rust-minidump does,
+ * `dword [rax + 0x8]`, without `ptr`. */
 static void put_instruction(const struct decoded *d, char *text)
 {
     ZydisFormatter formatter;

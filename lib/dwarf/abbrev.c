@@ -328,6 +328,7 @@ static struct quick_abbrev make_quick_reader(const struct abbrev_table *t, const
 {
     const struct quick_abbrev other = {.op = QUICK_OTHER};
     struct quick_abbrev q = {(uint16_t)abbrev->lead, 0, abbrev->children, QUICK_SKIP};
+    /* an entry beyond WALK_NOCODE must be read; `lead` has 16 bits here, and there is room for one attribute of variable size */
     if (!abbrev->known || abbrev->walk > WALK_NOCODE || abbrev->lead > UINT16_MAX || abbrev->skip_count > 1)
         return other;
     bool nocode = abbrev->walk == WALK_NOCODE && abbrev->children;
@@ -335,7 +336,7 @@ static struct quick_abbrev make_quick_reader(const struct abbrev_table *t, const
         q.op = nocode ? QUICK_NOCODE : QUICK_SKIP;
         return q;
     }
-    /* one attribute of variable size, which must be a block or a LEB128 number */
+    /* it must be a block or a LEB128 number */
     const struct skip_step *step = &t->skips[abbrev->first_skip];
     if (nocode || step->then > UINT16_MAX || (step->op != STEP_BLOCK && step->op != STEP_ULEB))
         return other;
@@ -365,7 +366,8 @@ static bool is_dense(const struct abbrev_table *t, uint64_t code, size_t read)
     return code < MAX_DENSE && (code < t->dense_count || code <= 4 * (uint64_t)read + GAP);
 }
 
-/* Stores an abbreviation in the array by code, or in the list of sparse codes. Of equal codes in the array the last one counts. */
+/* Stores an abbreviation in the array by code, or in the list of sparse codes (is_dense). `read`: number of abbreviations read before. Of
+ * equal codes in the array the last one counts. */
 static bool store_abbrev(struct abbrev_table *t, uint64_t code, const struct abbrev *abbrev, size_t read)
 {
     if (!is_dense(t, code, read)) {

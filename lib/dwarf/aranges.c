@@ -18,6 +18,7 @@ static bool read_set(struct sl_reader *r, struct aranges_set *set)
         offset_size = 8;
         length = sl_read_u64(r);
     }
+    /* at least version (2 bytes), offset of the unit, and sizes of an address and of a segment (1 byte each) */
     if (r->failed || length > sl_reader_left(r) || length < 4u + offset_size)
         return false;
     set->end = sl_reader_offset(r) + length;

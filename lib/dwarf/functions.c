@@ -444,7 +444,7 @@ static bool open_code(struct dwarf_function_walk *walk, const struct abbrev *abb
     return true;
 }
 
-/* Skips the children of an entry by its DW_AT_sibling, if that is valid; else, and if DW_AT_declaration is false, enters them. */
+/* Skips the children of an entry by its DW_AT_sibling. Enters them if that is invalid, or if a subprogram is no declaration after all. */
 static bool jump(struct dwarf_function_walk *walk, const struct abbrev *abbrev, const struct dwarf_function_entry *e,
                  struct sl_reader *r)
 {

@@ -246,8 +246,8 @@ struct dwarf_known_name { /* cached name of an entry that others refer to */
 struct variable_reader {
     struct sl_variable *open;               /* variables of the open functions and calls, a stack */
     struct dwarf_variable_list *gatherings; /* the open functions and calls, a stack */
-    struct sl_variables *lists;
-    struct sl_str *texts;
+    struct sl_variables *lists; /* finished: one for each function or call with variables; equal ones are stored once */
+    struct sl_str *texts;       /* names of variables and types */
     struct type_parameter *parameters; /* of the function types whose names are being built, a stack */
     size_t open_count, open_capacity, gathering_count, gathering_capacity, list_count, list_capacity, text_count,
         text_capacity;
@@ -261,7 +261,7 @@ struct variable_reader {
 /* Arrays and caches of one worker thread, reused from unit to unit so that few allocations are needed. */
 struct dwarf_worker {
     struct sl_account account; /* charges all arrays */
-    bool positions;            /* lines are positions (function/position.h) */
+    bool positions;            /* lines and columns are packed into positions (function/position.h) */
     bool variables;            /* read variables */
     struct row_list *row_list; /* not NULL: rows go there, not into `lines`, and declarations are read (listing.c) */
     struct variable_reader variable_reader;

@@ -256,7 +256,7 @@ static bool list_row(struct line_machine *m, bool is_end)
 }
 
 /* Adds the current row to the table. Of several rows at one address the last one is used; rows with a lower address than the row before are
- * ignored, because lookups need sorted rows. */
+ * ignored, because lookups need sorted rows. `killed`: set_address went to dropped code or backwards. */
 static bool dwarf_line_emit(struct line_machine *m)
 {
     struct dwarf_line_table *t = m->lines;

@@ -21,6 +21,7 @@ const struct dwarf_unit *dwarf_find_unit(struct dwarf_worker *w, const struct dw
     const struct dwarf_unit_header *header = dwarf_unit_at(reference.file, reference.offset);
     if (!header)
         return NULL;
+    /* a multiplicative hash; a unit replaces the one in its slot */
     size_t slot = (size_t)(header->offset * 0x9E3779B97F4A7C15u >> 40) % FOREIGN_UNITS;
     struct dwarf_unit *unit = &w->foreign[slot];
     if (w->foreign_used[slot] && unit->header == header)

@@ -154,7 +154,7 @@ static void read_code(struct dwarf_reader *reader, struct dwarf_batch_slot *slot
     if (is_skeleton(unit)) {
         if (dwarf_open_split(reader, w, unit, &split_file, &slot->memory->arena, &split))
             walked = &split;
-        else if (unit->has_ranges || unit->has_low_pc)
+        else if (unit->has_ranges || unit->has_low_pc) /* not for a unit without code, of which nothing is missed */
             slot->missing = unit->dwo_name.data ? unit->dwo_name : SL_STR("?"); /* a file of unknown name */
     }
     w->pinned = walked->abbrevs;

@@ -50,7 +50,7 @@ struct go_reader {
     size_t inlinee_count, inlinee_capacity;
     struct open_call open[SL_MAX_INLINE_DEPTH]; /* outermost first */
     size_t open_count;
-    uint64_t open_end; /* offset in the function up to which they are known to extend */
+    uint64_t open_end; /* offset in the function up to which the open calls are known to extend */
     struct sl_assembler assembler;
     /* the batch */
     struct sl_arena arena;
@@ -200,6 +200,7 @@ static void read_calls(struct go_reader *g, const struct go_function *f, uint64_
     int32_t chain[SL_MAX_INLINE_DEPTH];
     uint64_t start = 0;
     g->inlinee_count = g->open_count = 0;
+    /* without the tree, names and callers of the calls are unknown */
     for (size_t i = 0; f->tree.size && i < g->calls.count && start < end && !g->account.failed; i++) {
         uint64_t stop = g->calls.items[i].end < end ? g->calls.items[i].end : end;
         size_t count = read_call_chain(g, f, g->calls.items[i].value, chain), same = 0;

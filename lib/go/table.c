@@ -57,7 +57,7 @@ enum sl_code go_table_open(struct go_table *t, struct sl_object *object, struct 
     if (magic == MAGIC_12)
         return sl_fail(error, SL_UNSUPPORTED, "Go line tables before version 1.16 are not supported");
     if (!read_version(magic, &t->version) || sl_read_u16(&r) != 0)
-        return sl_fail(error, SL_MALFORMED, "Go line table: unknown magic number");
+        return sl_fail(error, SL_MALFORMED, "Go line table: unknown magic number, maybe of a newer version of Go");
     t->quantum = sl_read_u8(&r);
     t->pointer_size = sl_read_u8(&r);
     if ((t->quantum != 1 && t->quantum != 2 && t->quantum != 4) || (t->pointer_size != 4 && t->pointer_size != 8))

@@ -41,7 +41,7 @@ bool jit_read_hex(struct sl_str *text, uint64_t *value)
 
 SL_ORDER_BY(code_by_address, struct sl_jit_function, address)
 
-/* Returns the index of a value in the sorted bounds, which have it. */
+/* Returns the index of `value` in the sorted bounds; it must be one of them. */
 static size_t find_bound(const uint64_t *bounds, size_t count, uint64_t value)
 {
     return SL_PARTITION_POINT(middle, 0, count, bounds[middle] <= value) - 1;

@@ -26,8 +26,8 @@ struct sl_jit_code { /* zero-initialise */
 };
 
 /* Append the functions of the file to `code`, in file order; the file must outlive `code`, whose names point into it. A damaged line or
- * record is skipped. SL_MALFORMED for a file without the magic of a jitdump; else the error of sl_budget_fail() when memory or budget is
- * exhausted. */
+ * record is skipped. sl_jit_read_dump() returns SL_MALFORMED for a file that does not begin like a jitdump. When memory or budget is
+ * exhausted, both return the error of sl_budget_fail(). */
 enum sl_code sl_jit_read_perf_map(struct sl_bytes file, struct sl_jit_code *code, struct sl_budget *budget,
                                   struct sl_error *error);
 enum sl_code sl_jit_read_dump(struct sl_bytes file, struct sl_jit_code *code, struct sl_budget *budget,
