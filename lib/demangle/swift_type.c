@@ -237,7 +237,7 @@ static struct swift_node *sugar(struct swift_reader *r)
     case 'q': return node_add(r, node_write(r, N_SUGAR, "?"), reader_pop_type(r));
     case 'a': return node_add(r, node_write(r, N_SUGAR, "["), reader_pop_type(r));
     case 'p': return node_add(r, node_write(r, N_SUGAR, "("), reader_pop_type(r));
-    case 'D':
+    case 'D': /* the type of the values is above that of the keys */
         value = reader_pop_type(r);
         return node_add(r, node_add(r, node_write(r, N_SUGAR, ":"), reader_pop_type(r)), value);
     default: return NULL;
@@ -365,7 +365,9 @@ static struct swift_node *associated(struct swift_reader *r)
     return name ? node_pair(r, N_MEMBER, reader_pop_type(r), name) : NULL;
 }
 
-/* Reads the operators of dependent types, after 'Q'. */
+/* Reads the operators of opaque and associated types, after `Q`: O, o the opaque result of a declaration, r, u, R, U `some` in a
+ * declaration, P, S, p, e packs, a an associated type. x, y, z are `T.A`: T is on the stack, is a generic parameter, is the first one;
+ * X, Y, Z are the same for a chain `T.A.B`. */
 struct swift_node *type_archetype(struct swift_reader *r)
 {
     uint32_t number;

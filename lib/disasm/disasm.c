@@ -46,7 +46,7 @@ static bool engine_open(enum sl_arch arch, struct disasm_engine *engine)
                           : disasm_llvm_open(family != SL_CPU_ARM, engine);
 }
 
-/* Replaces the text of the line by ".byte 0x06 0x07 # Invalid instruction 0607: why". */
+/* Replaces the text of the line by ".byte 0x06 0x07 # Invalid instruction 0607: why", with at most SHOWN bytes. */
 static void put_invalid(struct sl_bytes bytes, const char *why, struct sl_buf *out)
 {
     size_t count = bytes.size < SHOWN ? bytes.size : SHOWN;

@@ -53,7 +53,7 @@ enum sl_code sl_disasm_effects(const struct sl_disasm_code *code, const struct s
                                struct sl_disasm_effects *effects, struct sl_error *error)
 {
     enum sl_cpu_family family = sl_arch_family(code->arch);
-    struct effects_reading r = {registers, effects, true, false};
+    struct effects_reading r = {.registers = registers, .out = effects, .is_complete = true};
     bool is_x86 = family == SL_CPU_X86 || family == SL_CPU_X86_64, out_of_memory = false;
     *effects = (struct sl_disasm_effects){.flow = SL_DISASM_NEXT};
     if (!is_x86 && family != SL_CPU_ARM64)

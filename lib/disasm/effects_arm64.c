@@ -60,7 +60,7 @@ static bool parse_immediate(struct sl_str text, int64_t *value)
 static bool parse_register(struct sl_str text, unsigned *number, bool *is_narrow)
 {
     *is_narrow = text.size && text.data[0] == 'w';
-    *number = 31;
+    *number = 31; /* the stack pointer */
     if (sl_str_equal(text, SL_STR("sp")) || sl_str_equal(text, SL_STR("wsp")))
         return true;
     if (text.size < 2 || text.size > 3 || !(text.data[0] == 'x' || *is_narrow))

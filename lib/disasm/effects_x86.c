@@ -229,7 +229,7 @@ static void read_branch(struct effects_reading *r, const struct decoded *d)
 {
     const ZydisDecodedOperand *operand = &d->operands[0];
     struct sl_disasm_effects ignored = {.size = 0};
-    struct effects_reading other = {r->registers, &ignored, true, false};
+    struct effects_reading other = {.registers = r->registers, .out = &ignored, .is_complete = true};
     uint64_t target = 0;
     bool known, is_null;
     switch (operand->type) {

@@ -99,8 +99,8 @@ static bool is_padding(const struct sl_function *f, const struct moved *moved, c
            bsearch(&moved->from, starts, count, sizeof *starts, sl_order_u64) != NULL;
 }
 
-/* The callback sl_function_sink.prepare for an object file: removes functions that are not in the image from the batch, gives the others
- * their addresses in the image, and calls `prepare` of the caller's sink. */
+/* The callback sl_function_sink.prepare for an object file: removes functions from the batch that are not in the image, or only padding
+ * there, gives the others their addresses in the image, and calls `prepare` of the caller's sink. */
 static void debug_map_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
                               unsigned worker)
 {

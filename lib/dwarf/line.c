@@ -241,7 +241,8 @@ static uint32_t as_u32(uint64_t value)
     return value < UINT32_MAX ? (uint32_t)value : 0;
 }
 
-/* Appends the row as it is written to worker->row_list, if there is one (then `dead` is 0, so that all rows come here). */
+/* Appends the current row to the list of all rows, worker->row_list, if the caller wants one. Rows of dropped code come here; if there is
+ * a list all rows do, as they then count as dropped (`dead` is 0). */
 static bool list_row(struct line_machine *m, bool is_end)
 {
     struct row_list *list = m->table->w->row_list;

@@ -33,8 +33,8 @@ static size_t join_ranges(struct dwarf_range *ranges, size_t count)
     return kept;
 }
 
-/* Shortens [begin, *end) to the part in the unit's code ranges; false if `begin` is outside. Several units may use one line table, and each
- * adds only the lines of its own code. If the unit has no ranges, nothing is shortened. */
+/* Shortens [begin, *end), relative to the load address, to the part in the unit's code ranges, which are absolute; false if `begin` is
+ * outside. Several units may use one line table, and each adds only the lines of its own code. Without ranges nothing is shortened. */
 static bool clip_to_unit(struct uncovered *u, uint64_t begin, uint64_t *end)
 {
     uint64_t load = u->reader->load_address;

@@ -92,10 +92,10 @@ bool variables_add(struct dwarf_worker *w, const struct dwarf_unit *unit, const 
     struct description is;
     if (!types_read(w, unit, abbrev, r, &is))
         return false;
-    if (is.declaration)
+    if (is.declaration) /* no variable of this function */
         return true;
     types_complete(w, unit, &is);
-    if (!is.name.size)
+    if (!is.name.size) /* left out */
         return !w->account.failed;
     struct sl_variable variable = {text_number(w, is.name), text_number(w, types_name(w, unit, is.type, is.has_type))};
     if (w->account.failed ||

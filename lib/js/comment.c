@@ -351,7 +351,7 @@ static bool next_segment(struct sl_str *rest, struct sl_str *segment)
 
 struct js_url_path {
     struct sl_buf *out;
-    size_t begin; /* offset in `out`; every segment has a slash in front, empty ones too */
+    size_t begin; /* offset of the path in `out`; every segment has a slash in front, empty ones too */
     size_t count; /* number of segments */
 };
 
