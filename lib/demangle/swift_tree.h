@@ -61,7 +61,7 @@ enum node_kind {
     N_INIT,     /* index: 1 = allocating */
     N_DEINIT, /* text: "deinit" and the like; index: 1 = deallocating, printed as "deinit" unless the context is a class */
     N_CLOSURE, /* text: "closure #" and the like; index: number from 0 */
-    N_PART_OF, /* text: kind of code that belongs to the context; index: its number, NO_INDEX = none */
+    N_PART_OF, /* text: code that belongs to the context, as "default argument "; index: its number, NO_INDEX = none */
     N_MACRO,
     N_EXPANSION, /* text: kind of macro expansion; index: number from 0 */
     N_OPAQUE_OF, /* child: entity whose result type is opaque */

@@ -140,7 +140,7 @@ static enum abbrev_kind kind_with_variables(uint16_t tag)
 }
 
 /* Returns the kind of entries with this tag. KIND_LEAF_TYPE is for tags whose children have no code: the children are passed over if the
- * entry has a sibling attribute. */
+ * entry has a sibling attribute. If variables are read, some of these tags are of other kinds, since their children are needed. */
 static enum abbrev_kind get_entry_kind(uint16_t tag, bool variables)
 {
     enum abbrev_kind kind = variables ? kind_with_variables(tag) : KIND_OTHER;

@@ -535,7 +535,7 @@ static bool skip_common_entries(struct dwarf_skip_state *p, const struct quick_a
     const uint8_t *data = p->at;
     size_t at = 0, size = (size_t)(p->end - p->at);
     uint32_t plain = p->plain;
-    /* outside of code there is no enclosing function to protect, so subprograms without code are skipped, too */
+    /* only inside of a function with code do subprograms without code need a frame (open_without_code); else they are skipped, too */
     unsigned simple = p->code ? QUICK_SKIP : QUICK_NOCODE;
     while (at + 2 < size) { /* a code has one or two bytes here */
         unsigned code = data[at], two = 0;

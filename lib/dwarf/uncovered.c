@@ -100,7 +100,8 @@ bool dwarf_add_uncovered(struct dwarf_reader *reader, struct dwarf_worker *w, co
     const struct dwarf_line_table *lines = &w->lines;
     uint64_t load = reader->load_address, done = 0; /* code before it is covered or added */
     bool sorted = true;
-    if (!reader->symbols.count && !reader->nameless)
+    if (!reader->symbols.count &&
+        !reader->nameless) /* there would be no name, and functions without a name are not wanted */
         return true;
     for (size_t i = 1; i < w->covered_count && sorted; i++)
         sorted = w->covered[i - 1].begin <= w->covered[i].begin;

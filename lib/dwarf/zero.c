@@ -116,7 +116,7 @@ bool dwarf_keep_zero_lines(struct dwarf_reader *reader, struct dwarf_worker *w, 
         if (covers ? !best_covers || s[i].end < s[best].end : !best_covers && s[i].end > s[best].end)
             best = i;
     }
-    if (!claims.count)
+    if (!claims.count) /* without subprograms at 0 to compare: the sequence must not reach into other code */
         own = own && s[best].end <= reader->next_code && may_have_code_at_zero(reader);
     size_t dropped = count - own; /* `own`: one of them is kept */
     if (own)

@@ -72,7 +72,8 @@ bool core_read_image(struct core_reader *c, uint64_t address, struct core_image 
         if (s.type == PT_LOAD && end > image->end)
             image->end = end;
     }
-    bool is_possible = image->end > address && image->end - address < UINT64_C(1) << 47; /* user memory of x86-64 */
+    /* 2^47: all the memory that a process can have on x86-64; a larger image is damaged */
+    bool is_possible = image->end > address && image->end - address < UINT64_C(1) << 47;
     return lowest != UINT64_MAX && is_possible;
 }
 

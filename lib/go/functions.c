@@ -58,7 +58,7 @@ struct go_reader {
     size_t function_count, delivered;
     struct sl_file *list;
     uint64_t *used;     /* indexes in table.cus (go_file_index) of the files in `list` */
-    uint32_t *by_index; /* by index in table.cus: index in `list` + 1 */
+    uint32_t *by_index; /* by index in table.cus: index in `list` + 1; 0 = not in the list */
     size_t file_count, file_capacity, used_capacity, index_count;
 };
 
