@@ -403,7 +403,7 @@ static bool standard(struct line_machine *m, const struct program *p, struct sl_
 static void dwarf_line_run(struct line_machine *m, const struct program *p)
 {
     struct sl_reader r = sl_reader(p->code, p->big_endian);
-    bool simple = p->max_ops <= 1;
+    bool simple = p->max_ops <= 1; /* no VLIW processor: an operation is an instruction */
     reset(m);
     while (r.at < r.end && !r.failed) {
         uint8_t opcode = *r.at++;

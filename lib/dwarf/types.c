@@ -55,7 +55,7 @@ static struct bound get_bound(const struct attribute *a)
     case DW_FORM_data8:
     case DW_FORM_sdata:
     case DW_FORM_udata:
-    case DW_FORM_implicit_const: return (struct bound){true, true, a->value};
+    case DW_FORM_implicit_const: return (struct bound){.given = true, .known = true, .value = a->value};
     default: return (struct bound){.given = true};
     }
 }
@@ -328,7 +328,7 @@ static void set_function(struct typing *t, struct dwarf_type *type, struct refer
     v->parameter_count = first;
     sl_buf_cstr(&right, ")");
     if (fits)
-        set_array_or_function(t, type, result, &right);
+        set_array_or_function(t, type, result, &right); /* frees the buffer, too; it may be freed twice */
     sl_buf_free(&right);
 }
 

@@ -63,7 +63,7 @@ struct sl_str core_text(struct core_reader *c, struct sl_bytes bytes)
         return SL_STR("");
     if (sl_str_is_utf8(text))
         return text;
-    if (!sl_budget_charge(&c->budget, text.size))
+    if (!sl_budget_charge(&c->budget, text.size)) /* several modules may share the bytes, and each gets a copy */
         return SL_STR("");
     sl_buf_utf8(&copy, text);
     text = sl_buf_move_to_arena(&copy, c->arena);

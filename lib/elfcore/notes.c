@@ -104,6 +104,7 @@ static void read_process(struct core_reader *c, struct sl_bytes contents)
         sl_reader_seek(&r, layouts[i].pid);
         core->dump.process_id = sl_read_u32(&r);
         core->dump.has_process_id = true;
+        /* pr_fname has 16 bytes, pr_psargs after it 80 */
         core->name = core_text(c, sl_bytes_part(contents, layouts[i].name, 16));
         core->command_line = sl_str_trimmed(core_text(c, sl_bytes_part(contents, layouts[i].name + 16u, 80)));
     }

@@ -33,7 +33,7 @@ static void join_written(struct sl_buf *out, struct sl_str base, struct sl_str o
     }
     if (other.data[0] == '\\') {
         if (is_windows_absolute(base))
-            sl_buf_add(out, base.data, 2);
+            sl_buf_add(out, base.data, 2); /* "C:" */
         sl_buf_str(out, other);
         return;
     }

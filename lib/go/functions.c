@@ -158,7 +158,7 @@ static size_t read_call_chain(struct go_reader *g, const struct go_function *f, 
     size_t count = 0;
     while (index >= 0) {
         const struct go_inline_link *link = link_at(g, f, index);
-        sl_account_spend(&g->account, 1);
+        sl_account_spend(&g->account, 1); /* if the budget is used up, link_at() returns NULL from now on */
         if (!link || count == SL_MAX_INLINE_DEPTH)
             return 0;
         chain[count++] = index;
@@ -272,7 +272,7 @@ static enum sl_code deliver(struct go_reader *g, struct sl_error *error)
     };
     enum sl_code code = SL_OK;
     if (batch.function_count && g->sink->prepare)
-        g->sink->prepare(g->sink, &batch, &g->arena, 0);
+        g->sink->prepare(g->sink, &batch, &g->arena, 0); /* 0: worker number of the only thread */
     if (batch.function_count)
         code = g->sink->consume(g->sink, &batch, error);
     for (size_t i = 0; i < g->file_count; i++)

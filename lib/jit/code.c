@@ -132,7 +132,7 @@ enum sl_code sl_jit_write(const struct sl_jit_code *code, uint64_t begin, uint64
     struct sl_arena arena = {0};
     enum sl_code result = writer && functions ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     if (result == SL_OK && sink->prepare)
-        sink->prepare(sink, &batch, &arena, 0);
+        sink->prepare(sink, &batch, &arena, 0); /* 0: worker number of the only thread */
     if (result == SL_OK)
         result = sink->consume(sink, &batch, error);
     if (result == SL_OK)
