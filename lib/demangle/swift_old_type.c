@@ -242,7 +242,7 @@ static struct swift_node *tuple(struct swift_reader *r, bool variadic)
     if (node && variadic) {
         if (!last)
             return NULL;
-        last->index = 1;
+        last->index = 1; /* printed as "Int..." */
     }
     return node;
 }

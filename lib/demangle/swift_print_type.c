@@ -28,7 +28,7 @@ static const struct swift_node *marker(const struct swift_node *signature, uint3
     return NULL;
 }
 
-/* Prints the generic parameters of one depth, with their markers. */
+/* Prints the generic parameters of one depth. Markers tell which are packs, "each A", and which are values, "let A: Int". */
 static void signature_level(struct swift_printer *p, const struct swift_node *signature, uint32_t depth)
 {
     enum { MAX_SHOWN = 128 }; /* the count is a number in the name, so it may be huge */

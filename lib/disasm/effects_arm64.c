@@ -179,8 +179,8 @@ static void go_to_register(const struct arm64_text *t, struct sl_str text)
         out->flow = SL_DISASM_DIRECT;
 }
 
-/* Sets the flow of a branch: to the address in a register (br, blr, ret), or SL_DISASM_UNKNOWN for all other branches. No effect if it is
- * not a branch. */
+/* Sets the flow of a branch: to the address in a register (br, blr, ret), or SL_DISASM_UNKNOWN for all other branches, also those to a
+ * constant address (see enum sl_disasm_flow). No effect if it is not a branch. */
 static void read_branch(const struct arm64_text *t)
 {
     static const char *const others[] = {"b", "bl", "cbz", "cbnz", "tbz", "tbnz"};

@@ -130,7 +130,7 @@ static size_t llvm_decode(struct llvm *llvm, enum sl_code_isa isa, struct sl_byt
         size_t read = context ? LLVMDisasmInstruction(context, copy, size, address, text, MAX_TEXT) : 0;
         if (read && read <= size)
             return read;
-        llvm->line->has_target = false;
+        llvm->line->has_target = false; /* the failed attempt may have set it */
     }
     return 0;
 }

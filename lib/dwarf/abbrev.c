@@ -121,8 +121,8 @@ static bool is_wanted(enum wanted_attributes wanted, uint16_t attribute, const s
     return slot != SLOT_OTHER && (slot != SLOT_CALL_COLUMN || w->positions || w->row_list); /* only these use columns */
 }
 
-/* Returns the kind of an entry that matters only if variables are read: a variable, or a scope that its name or type needs. KIND_OTHER for
- * all other tags. */
+/* Returns the kind of an entry that matters only if variables are read: a variable, or a scope, such as a class, whose variables do not
+ * belong to the enclosing function. KIND_OTHER for all other tags. */
 static enum abbrev_kind kind_with_variables(uint16_t tag)
 {
     switch (tag) {

@@ -128,7 +128,8 @@ struct text_location {
     uint64_t offset;
 };
 
-/* Finds where a text lies that is not in the entry itself. False for other forms, and if the supplementary file is not available. */
+/* Finds where a text lies that is not in the entry itself but in a string section. False for all forms but those of such texts, and if the
+ * supplementary file is not available. */
 static bool find_text(const struct dwarf_unit *unit, const struct attribute *a, struct text_location *location)
 {
     const struct dwarf_file *file = unit->file;

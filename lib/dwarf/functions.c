@@ -484,8 +484,8 @@ static const uint8_t *skip_entry(const struct dwarf_unit *unit, const struct abb
     return at;
 }
 
-/* Reads a variable into the list of the enclosing function, or opens a scope, such as a class or namespace: variables below a scope do not
- * belong to the enclosing function. False if the entry cannot be read. */
+/* Reads a variable into the list of the enclosing function, if that has one (`gathers`), or opens a scope, such as a class or namespace:
+ * variables below a scope do not belong to the enclosing function. False if the entry cannot be read. */
 static bool visit_variable(struct dwarf_function_walk *walk, const struct abbrev *abbrev, struct sl_reader *r)
 {
     struct dwarf_frame *frame = &walk->w->frames[walk->height - 1];

@@ -52,14 +52,15 @@ struct sl_dwarf_unit {
 
 struct sl_dwarf_listing;
 
-/* Returns NULL if the object has no .debug_info, or when out of memory. `companions` (may be NULL) and the object must outlive the
- * listing. Reading is charged to the object's budget. */
+/* Lists the object's units, whose contents are read later. NULL if the object has no .debug_info, or when out of memory. `companions` (may
+ * be NULL) and the object must outlive the listing. Reading is charged to the object's budget. */
 struct sl_dwarf_listing *sl_dwarf_listing_new(struct sl_object *object, const struct sl_companions *companions);
 void sl_dwarf_listing_free(struct sl_dwarf_listing *listing);
 
 size_t sl_dwarf_listing_count(const struct sl_dwarf_listing *listing);
 
-/* Reads the code ranges of the unit's root entry, which are valid until the next call; returns their number. */
+/* Reads the code ranges of the unit's root entry, which are valid until the next call; returns their number, 0 also if the entry cannot be
+ * read. */
 size_t sl_dwarf_listing_ranges(struct sl_dwarf_listing *listing, size_t unit, const struct sl_dwarf_range **ranges);
 
 /* Reads the unit; arrays live in the arena, texts in the object or the arena. SL_MALFORMED if it cannot be read to its end: `out` then

@@ -36,6 +36,7 @@ void core_list_loads(struct core_reader *c)
 
 void core_list_mappings(struct core_reader *c)
 {
+    /* by the flags r = 4, w = 2, x = 1; `p` for private, as in /proc/self/maps */
     static const struct sl_str access[] = {SL_STR("---p"), SL_STR("--xp"), SL_STR("-w-p"), SL_STR("-wxp"),
                                            SL_STR("r--p"), SL_STR("r-xp"), SL_STR("rw-p"), SL_STR("rwxp")};
     struct sl_minidump *dump = &c->core->dump;

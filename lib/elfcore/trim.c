@@ -221,7 +221,7 @@ static bool place_segments(struct trimmed_segment *segments, size_t count, uint6
         if (segments[i].segment.type == PT_LOAD && segments[i].bytes.size)
             at = (at + PAGE - 1) & ~(uint64_t)(PAGE - 1);
         else
-            at = (at + 7) & ~UINT64_C(7);
+            at = (at + 7) & ~UINT64_C(7); /* 8 bytes: the largest alignment of notes */
         segments[i].segment.offset = at;
         at += segments[i].bytes.size;
     }

@@ -21,7 +21,7 @@ static void merge(struct sl_ordered *items, struct sl_ordered *scratch, struct s
         left++;
     if (left == right)
         return;
-    while (!before(end - 1, right - 1))
+    while (!before(end - 1, right - 1)) /* items at the end that stay where they are */
         end--;
     size_t moved = (size_t)(right - left);
     memcpy(scratch, left, moved * sizeof *left);

@@ -78,8 +78,8 @@ enum sl_code go_table_open(struct go_table *t, struct sl_object *object, struct 
                        (unsigned long long)t->count);
     if (t->version >= GO_118)
         go_module_find(t);
-    if (t->version >= GO_118 &&
-        !is_code(t, t->text)) /* a position-independent program: the loader would set the pointer */
+    /* not code in the file of a position-independent program: there the loader sets the pointer */
+    if (t->version >= GO_118 && !is_code(t, t->text))
         t->text = text_section(t);
     return SL_OK;
 }
