@@ -231,8 +231,8 @@ struct swift_node *entity_type_mangling(struct swift_reader *r); /* operator D *
 struct swift_node *type_builtin(struct swift_reader *r); /* operator B */
 /* Makes a function type of the effects, the parameters and the result on the stack; `attribute` is printed before it. */
 struct swift_node *type_function(struct swift_reader *r, const char *attribute);
-struct swift_node *type_parameter_tuple(
-    const struct swift_node *type); /* the parameters of a function type, generic or not; else NULL */
+/* Returns the parameters of a function type, generic or not; NULL for other types. */
+struct swift_node *type_parameter_tuple(const struct swift_node *type);
 struct swift_node *type_tuple(struct swift_reader *r); /* operator t */
 struct swift_node *type_list(struct swift_reader *r);
 struct swift_node *type_protocols(struct swift_reader *r);

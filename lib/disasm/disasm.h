@@ -14,8 +14,8 @@ struct sl_disasm_code {
     struct sl_bytes bytes; /* from the first instruction on; may extend beyond `size`, as the last instruction may */
     uint64_t address;      /* of the first byte */
     uint64_t size;         /* decode the instructions that begin within these bytes */
-    const struct sl_mapping_symbol
-        *mapping_symbols; /* of the whole file, sorted by address; `mapping_symbol_count` 0 = none */
+    /* those of the whole file, sorted by address; `mapping_symbol_count` 0 = none */
+    const struct sl_mapping_symbol *mapping_symbols;
     size_t mapping_symbol_count;
 };
 

@@ -194,8 +194,8 @@ struct dwarf_unit {
     bool counts_from_one; /* in its language the first index of an array is 1 by default, not 0 */
     enum sl_language language;
     struct sl_str name, comp_dir, dwo_name, producer;
-    const struct dwarf_file
-        *address_file; /* has .debug_addr, .debug_ranges, .debug_line: of a split unit the skeleton's file */
+    /* the file with .debug_addr, .debug_ranges and .debug_line: `file`, or of a split unit that of its skeleton */
+    const struct dwarf_file *address_file;
 };
 
 enum {
@@ -268,8 +268,8 @@ struct dwarf_worker {
     struct abbrev_table tables[ABBREV_TABLES];
     struct abbrev_table root; /* for dwarf_unit_peek: has only what a root entry needs */
     unsigned table_next;
-    const struct abbrev_table
-        *pinned; /* the table of the unit being walked, which must not be replaced; NULL between units */
+    /* the table of the unit being walked, which must not be replaced; NULL between units */
+    const struct abbrev_table *pinned;
     struct dwarf_unit foreign[FOREIGN_UNITS];
     bool foreign_used[FOREIGN_UNITS];
     struct dwarf_line_table lines;
@@ -453,7 +453,7 @@ size_t dwarf_ranges_with_lines(struct dwarf_worker *w, size_t count);
 /* Decodes the unit's line program into worker->lines. */
 void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit);
 
-/* True if the unit's line program is not empty, by its header. */
+/* True if the unit has a line program that is not empty, according to its header. */
 bool dwarf_has_rows(const struct dwarf_unit *unit);
 
 /* Reads the entry format of a line table's list of directories or files (DWARF 5, 6.2.4.1); returns the number of fields, 0 on
@@ -574,11 +574,8 @@ bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const
 
 uint64_t dwarf_range_key(uint64_t address, uint64_t size);
 bool dwarf_has_range(const struct range_set *set, uint64_t key);
-enum range_novelty {
-    RANGE_KNOWN,
-    RANGE_NEW,
-    RANGE_NO_MEMORY
-}; /* the key was in the set; was added; could not be added */
+/* The key was in the set; was added; could not be added. */
+enum range_novelty { RANGE_KNOWN, RANGE_NEW, RANGE_NO_MEMORY };
 /* Adds the key. One thread at a time, in file order; other threads may call dwarf_has_range meanwhile. */
 enum range_novelty dwarf_range_add(struct range_set *set, uint64_t key);
 void dwarf_range_free(struct range_set *set);
@@ -633,7 +630,7 @@ static inline int64_t dwarf_sleb(struct sl_reader *r)
 
 /* ---- zero.c ---- */
 
-/* Collects the symbols at 0 if the file has code there. */
+/* If the file has code at 0, collects the symbols there and sets reader->next_code. */
 enum sl_code dwarf_index_zero(struct dwarf_reader *reader, struct sl_arena *arena, struct sl_error *error);
 
 /* True if a subprogram of this name with address 0 is the live one, not one that the linker dropped. */

@@ -103,7 +103,7 @@ struct entry_name dwarf_find_name(struct dwarf_worker *w, const struct dwarf_uni
         return known->name;
     }
     const struct dwarf_unit *unit = from;
-    struct dwarf_unit copy; /* the foreign slot may be reused while the chain is followed */
+    struct dwarf_unit copy; /* the unit's place in the cache may be reused while the chain is followed */
     for (int hops = 0; hops < MAX_REFERENCES && reference.file; hops++) {
         const struct dwarf_unit *next = dwarf_find_unit(w, unit, reference);
         struct entry_names entry;

@@ -13,9 +13,8 @@
 #include <stdlib.h>
 
 enum { BYTES_PER_STEP = 4 };
-enum {
-    MAX_SYMBOLS = 64
-}; /* more symbols at 0 are ignored; usually there are one or two, and labels of linker scripts */
+/* More symbols at 0 are ignored; usually there are one or two, and labels of linker scripts. */
+enum { MAX_SYMBOLS = 64 };
 
 /* Sets next_code: the lowest address above 0 at which a root entry has code. Units that cannot be read are passed
  * over. SL_BUSY when out of memory; a used-up budget is recorded in the object, where the caller looks later. */
@@ -64,7 +63,7 @@ enum sl_code dwarf_index_zero(struct dwarf_reader *reader, struct sl_arena *aren
     return find_next_code(reader, error);
 }
 
-/* A file that has symbols, but none at 0, has no code there. */
+/* False for a file that has symbols, but none at 0: what is there is no code. */
 static bool may_have_code_at_zero(const struct dwarf_reader *reader)
 {
     return reader->zero_symbol_count || !reader->has_symbols;

@@ -24,7 +24,7 @@ struct sl_elfcore_package {
 };
 
 struct sl_elfcore {
-    struct sl_minidump dump;    /* without streams; threads have no names */
+    struct sl_minidump dump;    /* `streams` is empty, names of threads are unknown */
     struct sl_str name;         /* of the process: the first 15 bytes of its file name; empty = unknown */
     struct sl_str command_line; /* its first 79 bytes, which may hold secrets; empty = unknown */
     struct sl_elfcore_package *packages;

@@ -59,8 +59,7 @@ struct core_reader {
     size_t segment_count;
     struct sl_bytes auxv, files; /* contents of the notes NT_AUXV and NT_FILE; data NULL: none */
     struct core_loads loads;
-    struct sl_arena_array threads,
-        more_threads; /* for each thread a struct sl_crash_thread and a struct sl_minidump_thread */
+    struct sl_arena_array threads, more_threads; /* of each thread a sl_crash_thread and a sl_minidump_thread */
     struct sl_arena_array modules, packages;
     uint32_t signal, si_code;
     uint64_t fault_address;

@@ -223,7 +223,7 @@ static bool distribute(struct sl_assembler *a, const struct sl_flat_inlinee *inl
     uint64_t outer_start = a->nodes[0].part.address, outer_end = a->nodes[0].part.end;
     while (next_line < line_count && lines[next_line].address < outer_start)
         next_line++;
-    /* where the rest of the next line begins, whose first part may have been given away */
+    /* address where the next line begins, or the rest of it that no function has got yet */
     uint64_t at = next_line < line_count ? lines[next_line].address : UINT64_MAX;
     while (next_node < node_count || next_line < line_count) {
         bool inlinee = next_node < node_count && (next_line >= line_count || a->nodes[next_node].part.address <= at);

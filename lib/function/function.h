@@ -111,13 +111,11 @@ struct sl_function_sink {
     /* Called in file order. Any code but SL_OK stops the reader, which then returns it. */
     enum sl_code (*consume)(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                             struct sl_error *error);
-    bool
-        accepts_flat; /* takes inlined calls as flat lists (`flats`), and makes trees of them itself if it needs them */
+    bool accepts_flat;     /* takes inlined calls as flat lists (`flats`), and makes trees of them if it has to */
     bool debug_info_only;  /* wants only functions and names of the debug information, without symbols */
     bool accepts_nameless; /* DWARF: wants lines that no symbol covers, as functions without name */
-    bool
-        needs_positions; /* wants lines, also those of calls, as positions (function/position.h) if there are columns */
-    bool needs_variables; /* DWARF: wants variables of functions and inlined calls */
+    bool needs_positions;  /* wants lines, also of calls, as positions (function/position.h) if there are columns */
+    bool needs_variables;  /* DWARF: wants variables of functions and inlined calls */
     /* Optional: only functions at these addresses (ascending) are needed. A reader may skip units that have none of them; the
      * DWARF reader does. */
     const uint64_t *wanted;

@@ -17,7 +17,8 @@ struct go_table {
     uint64_t text;             /* since GO_118: base of the entries */
     uint64_t tree_base;        /* since GO_118: base of the trees of inlined calls; 0 = unknown */
     uint64_t names_at, cus_at; /* offsets in `bytes` */
-    /* parts of the table, each from its first byte to the end of the table; `cus`: file offsets by unit and file number */
+    /* parts of the table, each from its first byte to the end of the table; `cus` has, by unit and number of a file, the offset of its name
+     * in `files` */
     struct sl_bytes names, cus, files, values, functions;
 };
 
