@@ -35,9 +35,11 @@ static void check_line(struct sl_str line)
         return;
     must(frame.line && frame.before.size + frame.url.size + frame.behind.size < line.size);
     sl_js_stack_write(&frame, &out);
-    must(sl_js_stack_frame(sl_buf_view(&out), &again));
     bool is_ambiguous = (frame.v8 && !begins_with_at(frame.before)) || has_separator(frame.url);
-    must(again.line == frame.line && (is_ambiguous || sl_str_ends(frame.url, again.url)));
+    if (!is_ambiguous) {
+        must(sl_js_stack_frame(sl_buf_view(&out), &again));
+        must(again.line == frame.line && sl_str_ends(frame.url, again.url));
+    }
     sl_buf_free(&out);
 }
 
