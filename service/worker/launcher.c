@@ -162,6 +162,7 @@ static void start_launcher(void)
     int sockets[2] = {-1, -1};
     pid_t parent = getpid(), pid = -1;
     struct launcher_message answer = {.what = LAUNCHER_STARTED, .id = LAUNCHER_ID};
+    errno = EAGAIN; /* for the answer, if there are too many children already */
     bool open =
         self.child_count < LAUNCHER_MAX_WORKERS && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0;
     if (open && (pid = fork()) == 0)
