@@ -12,7 +12,7 @@ static void hashbang(struct js_parser *p)
 }
 
 /* Parses the script. Each function reads one or a few tokens and returns what is expected next. Returns DONE at the end of the script,
- * FAILED after an error; any other state when memory ran out, which is only in p->code. */
+ * FAILED after an error. Lack of memory sets p->code; the state returned then means nothing. */
 static enum js_state run(struct js_parser *p)
 {
     enum js_state state = STATEMENT;
@@ -26,14 +26,14 @@ static enum js_state run(struct js_parser *p)
         case DECLARATOR: state = js_declarator(p); break;
         case STATEMENT: state = js_statement(p); break;
         case MEMBER: state = js_member(p); break;
-        default: state = js_member_end(p); break;
+        default: state = js_member_end(p); break; /* MEMBER_END */
         }
     }
     return state;
 }
 
-/* Reads the scopes of the script. If `partial`, a syntax error is no failure and scopes that were complete before it are kept; a used-up
- * budget is one always. */
+/* Reads the scopes of the script and returns p->code. With `partial`, a syntax error is ignored: the scopes that were complete before it
+ * are kept. A used-up budget is an error even then. */
 static enum sl_code read_text(struct js_parser *p, bool partial)
 {
     if (!js_push(p, L_PROGRAM, 0))
@@ -43,7 +43,7 @@ static enum sl_code read_text(struct js_parser *p, bool partial)
     if (state == FAILED && p->code == SL_OK) /* the work budget is used up: js_push() sets no code then */
         p->code = sl_budget_fail(p->account.budget, p->error);
     if (p->code == SL_MALFORMED && partial && !sl_budget_exhausted(p->account.budget))
-        p->code = SL_OK;
+        p->code = SL_OK; /* a syntax error; a used-up work budget has the same code */
     if (p->code == SL_OK)
         js_finish_scopes(p); /* sets the code if it fails */
     return p->code;

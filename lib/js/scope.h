@@ -27,8 +27,8 @@ enum sl_js_scope_kind {
 
 enum {
     SL_JS_NONE = 0x1FFFFFFF, /* no scope; as the index of a name part: there is no such part */
-    /* as sl_js_part.outer: no part to the left, and the name is that of a variable, an assigned name or a declared class. (After
-     * SL_JS_NONE a function in an object literal without a name is shown as "<object>.f".) */
+    /* in sl_js_part.outer: the name begins with this part, a variable, an assigned name or a declared class. (If `outer` is SL_JS_NONE
+     * instead, the name may begin in an object literal that has no name, and is then shown as "<object>.f".) */
     SL_JS_NAME_IS_COMPLETE = 0x1FFFFFFE,
 };
 

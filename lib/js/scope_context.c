@@ -25,8 +25,8 @@ bool js_grow_levels(struct js_parser *p)
 void js_pop_soft(struct js_parser *p)
 {
     struct js_level *top = js_top(p);
-    if (top->kind == L_ASSIGN) { /* drops the steps `a`, `.b` of its target `a.b` */
-        p->base = top->scope;
+    if (top->kind == L_ASSIGN) {
+        p->base = top->scope; /* as before the assignment: drops the steps `a`, `.b` of its target `a.b` */
     } else if (top->kind == L_ARROW) {
         js_close_scope(p, top->scope, p->token_end);
         p->async = top->flags & WAS_ASYNC;
@@ -63,8 +63,8 @@ uint32_t js_part(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, ui
     return s->part_count++;
 }
 
-/* True if this construct may turn out to be a pattern or parameters, so that an assignment directly in it is a default value. Of calls only
- * `async(...)` may. */
+/* True if this construct may turn out to be a pattern or parameters, so that an assignment directly in it is a default value. A call may
+ * only if it is `async(...)`, whose `at` is not UNKNOWN. */
 static bool may_begin_pattern(const struct js_level *level)
 {
     switch (level->kind) {
@@ -80,8 +80,8 @@ static bool may_begin_pattern(const struct js_level *level)
 }
 
 /* Makes name parts of an assignment's target `a.b` and returns the last one. If the assignment may turn out to be a default value in a
- * pattern, returns a part SL_JS_DEFAULT instead: its `at` is the last part of the target, its `outer` the part that the code around the
- * assignment has; resolve_parts() chooses. */
+ * pattern, adds a part SL_JS_DEFAULT and returns it: its `at` is the last part of the target, its `outer` the parameter `outer`, the part
+ * that belongs to the construct around the assignment. resolve_parts() chooses one of the two. UNKNOWN when out of memory. */
 static uint32_t make_assigned_parts(struct js_parser *p, const struct js_level *level, uint32_t outer)
 {
     uint32_t last = SL_JS_NAME_IS_COMPLETE;
@@ -89,14 +89,14 @@ static uint32_t make_assigned_parts(struct js_parser *p, const struct js_level *
         const struct js_step *step = &p->steps[level->at + i];
         last = js_part(p, (enum sl_js_part_kind)step->kind, step->at, step->size, last);
     }
-    /* `c = 1` of `b = c = 1` is no default */
+    /* INNER: the `c = 1` of `b = c = 1`, which is no default value wherever it stands; level - 1 encloses the assignment */
     if (!may_begin_pattern(level - 1) || level->flags & INNER || last == UNKNOWN)
         return last;
     return js_part(p, SL_JS_DEFAULT, last, 0, outer);
 }
 
-/* Makes a name part for a bracket: an object literal or a placeholder. Sets `pattern` if the bracket is one for certain, `direct` if it is
- * one exactly if the bracket around it is. */
+/* Makes a name part for a bracket: an object literal (SL_JS_OBJECT) or a placeholder (SL_JS_COVER). Sets its `pattern` if the bracket is a
+ * pattern for certain; `direct` if it is an array or object that is a pattern exactly if the construct around it is. */
 static uint32_t make_bracket_part(struct js_parser *p, const struct js_level *level, enum sl_js_part_kind kind,
                                   uint32_t outer)
 {
@@ -109,8 +109,8 @@ static uint32_t make_bracket_part(struct js_parser *p, const struct js_level *le
     return part;
 }
 
-/* Returns the name part that names of functions directly in the construct `level` continue; `outer` is that of the construct around it.
- * SL_JS_NONE inside a function, where names begin anew; UNKNOWN when out of memory. */
+/* Returns the name part to which functions directly in the construct `level` append their names; `outer` is that part of the construct
+ * around it. Returns SL_JS_NONE inside a function, where names begin anew; UNKNOWN when out of memory. */
 static uint32_t make_part_of_level(struct js_parser *p, const struct js_level *level, uint32_t outer)
 {
     uint32_t part;
@@ -118,7 +118,7 @@ static uint32_t make_part_of_level(struct js_parser *p, const struct js_level *l
     case L_ASSIGN: return make_assigned_parts(p, level, outer);
     case L_PROPERTY:
         part = js_part(p, SL_JS_PROPERTY, level->at, level->size, outer);
-        if (part != UNKNOWN)
+        if (part != UNKNOWN) /* it belongs to a pattern if the object around it is one */
             p->scopes->parts[part].direct = 1;
         return part;
     case L_FIELD:
@@ -141,7 +141,7 @@ static uint32_t make_part_of_level(struct js_parser *p, const struct js_level *l
         return js_part(p, SL_JS_IDENTIFIER, level->at, level->size,
                        level->flags & EXPRESSION ? outer : SL_JS_NAME_IS_COMPLETE);
     case L_ARROW: return SL_JS_NONE;
-    case L_FUNCTION: return level->flags & CLEAR ? outer : SL_JS_NONE;
+    case L_FUNCTION: return level->flags & CLEAR ? outer : SL_JS_NONE; /* CLEAR: accessor of an object literal */
     default: return outer;
     }
 }
@@ -163,9 +163,10 @@ uint32_t js_open_scope(struct js_parser *p, uint32_t start, enum sl_js_scope_kin
 {
     struct sl_js_scopes *s = p->scopes;
     const struct sl_js_scope scope = {.start = start, .outer = SL_JS_NONE, .name = name & SL_JS_NONE, .kind = kind};
-    if (name == UNKNOWN) /* out of memory; any other name has 29 bits */
+    if (name == UNKNOWN) /* out of memory; any other name fits the 29 bits kept of it above */
         return SL_JS_NONE;
-    /* an arrow function, known only after functions in its parameters: merge_late() moves its scope in front of them */
+    /* an arrow function, known only after functions in its parameters: merge_late() moves its scope in front of them; until then its number
+     * is its index in p->late, with the flag LATE */
     if (s->count && s->items[s->count - 1].start > start) {
         if (!check_grown(p, sl_account_grow(&p->account, &p->late, &p->late_capacity, (size_t)p->late_count + 1,
                                             sizeof *p->late)))
@@ -247,9 +248,8 @@ static uint32_t skip_left_out(const struct sl_js_scopes *s, uint32_t part)
     return part < SL_JS_NAME_IS_COMPLETE && is_left_out(&s->parts[part]) ? s->parts[part].outer : part;
 }
 
-/* Resolves the name parts whose meaning was unknown while parsing. Brackets precede the parts inside them, so one pass can mark patterns
- * before their contents are looked at. Placeholders may link to later parts, which a second pass resolves. A SL_JS_DEFAULT outside of a
- * pattern is an assignment: its name continues the target, whose last part is in `at`. */
+/* Resolves the name parts whose meaning was unknown while parsing: marks patterns and makes links skip the parts that names do not show.
+ * The part of a bracket has a smaller index than those of its contents, so it is marked before they are looked at. */
 static void resolve_parts(struct sl_js_scopes *s)
 {
     for (uint32_t i = 0; i < s->part_count; i++) {
@@ -258,16 +258,17 @@ static void resolve_parts(struct sl_js_scopes *s)
         if (part->direct && outer && outer->pattern)
             part->pattern = 1;
         if (part->kind == SL_JS_DEFAULT && !(outer && outer->pattern))
-            part->outer = part->at;
+            part->outer = part->at; /* an assignment after all: names continue its target, whose last part is in `at` */
         if (part->outer < i)
             part->outer = skip_left_out(s, part->outer);
     }
+    /* a placeholder in the subscript of `a[b] = c` links to a part with a greater index, which the first pass had not resolved yet */
     for (uint32_t i = 0; i < s->part_count; i++)
         s->parts[i].outer = skip_left_out(s, s->parts[i].outer);
     for (uint32_t i = 0; i < s->count; i++)
         s->items[i].name = skip_left_out(s, s->items[i].name) & SL_JS_NONE;
     for (uint32_t i = 0; i < s->part_count; i++)
-        if (s->parts[i].kind == SL_JS_PROPERTY)
+        if (s->parts[i].kind == SL_JS_PROPERTY) /* a kind for parsing only; those left are shown as identifiers */
             s->parts[i].kind = SL_JS_IDENTIFIER;
 }
 

@@ -9,7 +9,8 @@ static enum js_state other_operand(struct js_parser *p, size_t size)
     return OPERATOR;
 }
 
-/* Completes a literal, which js_string or js_number has read. If `read` is false the literal has no end: fails with the error `what`. */
+/* Completes a literal. `read` is the result of js_string(), false if the string has no end, which fails with the error `what`; or of
+ * js_number(), which is always true, so that it needs no `what`. */
 static enum js_state literal_operand(struct js_parser *p, bool read, const char *what)
 {
     if (!read)
@@ -55,7 +56,7 @@ enum js_state js_async(struct js_parser *p, bool statement)
     if (!p->newline && js_name_begins(js_peek(p, 0))) {
         p->at = js_name_end(p);
         js_skip(p);
-        if (js_peek(p, 0) == '=' && js_peek(p, 1) == '>') {
+        if (js_peek(p, 0) == '=' && js_peek(p, 1) == '>') { /* js_arrow() takes it like `async (x) =>` */
             p->operand = O_PARENS;
             p->operand_at = start;
             p->operand_async = true;
@@ -94,7 +95,7 @@ static enum js_state new_operand(struct js_parser *p)
     js_advance(p, 3);
     if (js_peek(p, 0) != '.')
         return OPERAND;
-    p->operand = O_OTHER; /* new.target */
+    p->operand = O_OTHER; /* `new` of `new.target`; the caller reads `.target` like a member */
     return OPERATOR;
 }
 
@@ -254,7 +255,8 @@ static enum js_state question(struct js_parser *p)
     return OPERAND;
 }
 
-/* Reads the `[` of a subscript. The names of the chain in front of it, `a.b` of `a.b[`, stay in p->steps below p->base until it ends. */
+/* Reads the `[` of a subscript. The names of the chain in front of it, `a.b` of `a.b[`, stay in p->steps below p->base until it ends; the
+ * stack keeps the former p->base in `size`. */
 static enum js_state subscript(struct js_parser *p)
 {
     bool chained = p->operand == O_CHAIN;
@@ -269,7 +271,8 @@ static enum js_state subscript(struct js_parser *p)
     return OPERAND;
 }
 
-/* Ends a subscript at its `]` and adds it to the chain in front: as `[1]`, as `[name]`, or as `[<computed>]` for any other expression. */
+/* Ends a subscript at its `]` and adds it to the chain in front: as `[1]`, as `[name]`, or as `[<computed>]` for any other expression. If
+ * no chain is in front, as in `f()[1]`, it is not added. */
 static enum js_state subscript_ended(struct js_parser *p)
 {
     const struct js_level top = *js_top(p);
@@ -281,12 +284,12 @@ static enum js_state subscript_ended(struct js_parser *p)
     else if (single && p->operand == O_CHAIN && p->step_count == p->base + 1 &&
              p->steps[p->base].kind == SL_JS_IDENTIFIER && p->steps[p->base].size == size)
         kind = SL_JS_INDEX_NAME;
-    p->operand = O_OTHER; /* unless the operand in front was a chain */
-    if (top.flags & CHAINED) {
-        p->step_count = p->base;
-        p->base = top.size;
+    p->operand = O_OTHER;
+    if (top.flags & CHAINED) {   /* a chain is in front: makes it the last operand again */
+        p->step_count = p->base; /* drops the steps inside the brackets */
+        p->base = top.size;      /* its value before subscript() */
         p->operand = O_CHAIN;
-        p->operand_at = UNKNOWN;
+        p->operand_at = UNKNOWN; /* `a[b]` is no parameter of an arrow function as `a` is */
         js_step(p, kind, top.at, size, top.node);
     }
     p->depth--;
@@ -295,7 +298,7 @@ static enum js_state subscript_ended(struct js_parser *p)
 }
 
 /* Reads the `(` of a call. After `async` alone the arguments may turn out to be parameters of an async arrow function, which would begin at
- * `async`: its offset is kept. */
+ * `async`: the stack keeps that offset in `at`. */
 static enum js_state call(struct js_parser *p)
 {
     bool async = p->operand == O_CHAIN && p->operand_at == p->async_at && p->step_count == p->base + 1 && !p->newline;
@@ -306,8 +309,8 @@ static enum js_state call(struct js_parser *p)
     return OPERAND;
 }
 
-/* In `a[b] = c`, names of functions inside `b` continue the assigned name: links the placeholders of the subscripts among the `count` steps
- * to it. A subscript without functions has no placeholder. */
+/* In `a[b] = c`, names of functions inside `b` continue the assigned name: links the placeholder of each subscript among the `count` steps
+ * from `from` on to that name. A step that is no subscript, or one without functions, has no placeholder. */
 static void link_subscripts_to_target(struct js_parser *p, uint32_t from, uint32_t count)
 {
     uint32_t name = UNKNOWN;
@@ -337,7 +340,7 @@ static enum js_state assign_chain(struct js_parser *p)
             return FAILED;
         top = js_top(p);
         top->at = from;
-        top->scope = from;
+        top->scope = from; /* p->base to restore at the end */
     }
     top->size = count;
     p->base = p->step_count = from + count;
@@ -403,7 +406,7 @@ static enum js_state word_operator(struct js_parser *p)
 {
     switch (js_next_word(p)) {
     case W_IN:
-        if (js_top(p)->flags & NO_IN)
+        if (js_top(p)->flags & NO_IN) /* it ends the head of a `for`, as in `for (x in y)` */
             return js_ended(p);
         js_advance(p, 2);
         return OPERAND;
@@ -412,7 +415,8 @@ static enum js_state word_operator(struct js_parser *p)
     }
 }
 
-/* Reads the token after an operand: an operator, or the end of the expression. */
+/* Reads the token after an operand: an operator, or the end of the expression. After a decorator `[` and `*` end it, since they begin the
+ * member that it decorates: a computed key or a generator. */
 enum js_state js_operator(struct js_parser *p)
 {
     uint8_t c = js_peek(p, 0);

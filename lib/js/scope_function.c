@@ -77,6 +77,7 @@ enum js_state js_function_ended(struct js_parser *p)
     case AFTER_EXPRESSION: return OPERATOR;
     case AFTER_ARROW: return ENDED;
     case AFTER_STATEMENT: return js_completed(p);
+    /* AFTER_MEMBER; in an object a comma or `}` must follow */
     default: return js_top(p)->kind == L_CLASS ? MEMBER : MEMBER_END;
     }
 }
@@ -86,6 +87,7 @@ enum js_state js_function_ended(struct js_parser *p)
 enum js_state js_arrow(struct js_parser *p)
 {
     bool async = false, single = p->operand == O_CHAIN && p->step_count == p->base + 1;
+    /* no line may end before `=>`; operand_at is UNKNOWN for what is no parameter, as `a[b]` */
     if (p->newline || p->operand_at == UNKNOWN || (p->operand != O_PARENS && !single))
         return js_fail(p, "no parameters before `=>`");
     if (p->operand == O_PARENS) { /* names that link to the placeholder of the parentheses now begin there */
@@ -106,7 +108,8 @@ enum js_state js_arrow(struct js_parser *p)
     return STATEMENT;
 }
 
-/* Reads `class`, the next token, up to its body or the expression after `extends`. */
+/* Reads `class`, the next token, up to its body or the expression after `extends`. The class is on the stack before js_context() is called,
+ * which therefore gives the scope the name of the class. */
 enum js_state js_class(struct js_parser *p, uint8_t flags)
 {
     uint32_t start = js_offset(p);
@@ -162,7 +165,8 @@ static bool is_constructor(const struct js_parser *p, const struct js_class_memb
             (member->kind == SL_JS_KEY_LITERAL && key.size == 13 && memcmp(text + 1, "constructor", 11) == 0));
 }
 
-/* Reads a method up to its parameters. A constructor gets no scope: positions in it belong to the scope of its class. */
+/* Reads a method up to its parameters. A constructor gets no scope: positions in it belong to the scope of its class. Functions in a getter
+ * or setter of an object literal, also in its computed key, are named as if they stood in the literal itself. */
 static enum js_state method(struct js_parser *p, const struct js_class_member *member)
 {
     bool in_class = js_top(p)->kind == L_CLASS;
@@ -173,11 +177,12 @@ static enum js_state method(struct js_parser *p, const struct js_class_member *m
                                      : set ? (in_class ? SL_JS_SETTER : SL_JS_OBJECT_SETTER)
                                            : SL_JS_FUNCTION;
         uint32_t name = js_part(p, member->kind, member->at, member->size, js_context(p));
-        if (in_class || !(get || set)) /* functions inside the brackets of a computed key are named after the method */
+        /* functions inside the brackets of a computed key are named after the method */
+        if (in_class || !(get || set))
             js_set_outer(p, member->node, name);
         scope = js_open_scope(p, member->start, kind, name);
     }
-    /* functions in an accessor of an object literal are named as if they stood in the literal: CLEAR */
+    /* CLEAR: the body does not begin a name of its own, see above */
     if (!push_function(p, L_FUNCTION, scope, !in_class && (get || set) ? CLEAR : 0, AFTER_MEMBER))
         return FAILED;
     return function_parameters(p, member->modifiers & M_ASYNC, member->modifiers & M_GENERATOR);
@@ -231,7 +236,7 @@ static enum js_state after_key(struct js_parser *p, const struct js_class_member
     }
 }
 
-/* Ends a computed key at its `]`. computed_key() put the start and the modifiers of the member into the level. */
+/* Ends a computed key at its `]`. computed_key() put the start and the modifiers of the member into `at` and `size` of the stack's top. */
 enum js_state js_key_ended(struct js_parser *p)
 {
     const struct js_level top = *js_top(p);
@@ -242,8 +247,8 @@ enum js_state js_key_ended(struct js_parser *p)
     return after_key(p, &member);
 }
 
-/* Reads the `[` of a computed key. The expression inside is read before the rest of the member, so the level keeps the member's start and
- * modifiers for js_key_ended(). */
+/* Reads the `[` of a computed key. The expression inside is read before the rest of the member, so the member's start and modifiers are
+ * kept on the stack, in `at` and `size`, for js_key_ended(). */
 static enum js_state computed_key(struct js_parser *p, const struct js_class_member *member)
 {
     if (!js_push(p, L_KEY, 0))
@@ -365,7 +370,7 @@ enum js_state js_member(struct js_parser *p)
             js_advance(p, 3);
             return OPERAND;
         }
-        return keyed_member(p);
+        return keyed_member(p); /* a number as key, `.5`, or an error */
     default: return keyed_member(p);
     }
 }

@@ -17,7 +17,7 @@ enum { DEEPEST = 16384 /* nested constructs */, LONGEST_CHAIN = 256 /* names and
 enum js_state {
     OPERAND,    /* the beginning of an expression, or the end of an empty one */
     OPERATOR,   /* a token after an operand */
-    ENDED,      /* the end of an assignment expression that no operator may follow */
+    ENDED,      /* the token after a complete assignment expression, where no operator may stand */
     DECLARATOR, /* a variable of var, let, const, using */
     STATEMENT,
     MEMBER,     /* a member of the class or object literal on top of the stack, or its end */
@@ -26,14 +26,14 @@ enum js_state {
     FAILED,
 };
 
-/* Kinds of constructs on the parser's stack. `at`, `size` and `scope` are those of struct js_level. */
+/* Kinds of constructs on the parser's stack, and what the members `at`, `size`, `scope`, `what` of struct js_level hold for them. */
 enum js_level_kind {
-    /* soft: no token ends these, they end with the assignment expression inside them */
+    /* "soft" constructs: no token ends them, they end with the assignment expression inside them */
     L_ASSIGN,   /* its target `a.b` is p->steps[at .. at + size]; `scope`: value of p->base to restore at the end */
     L_ARROW,    /* arrow function whose body has no braces */
     L_PROPERTY, /* value of a property; at, size: text of its key */
     L_VARIABLE, /* initial value of a variable; at, size: text of the variable's name */
-    L_BINDING,  /* a pattern that an initialiser follows */
+    L_BINDING,  /* pattern of a declaration: `{a}` of `let {a} = b` */
     L_LAST_SOFT = L_BINDING,
     /* brackets */
     L_PAREN,
@@ -43,7 +43,7 @@ enum js_level_kind {
     L_OBJECT,
     L_TEMPLATE,
     L_PARAMETERS, /* also those of catch */
-    L_KEY,        /* computed key; `at`: offset of the member that begins with it, `size`: its modifiers */
+    L_KEY,        /* computed key; `at`: offset where its member begins, `size`: the member's modifiers */
     L_HEAD,       /* parentheses of if, while, with, switch, and after do */
     L_FOR,
     /* other constructs that contain expressions */
@@ -68,18 +68,18 @@ enum js_level_kind {
 };
 
 enum js_level_flags {
-    NO_IN = 1,         /* `in` ends the head of a for */
+    NO_IN = 1,         /* `in` is no operator here: it ends the first part of the head of a `for` */
     WAS_ASYNC = 2,     /* function: the code around it is async */
     WAS_GENERATOR = 4, /* function: the code around it is a generator */
     CLEAR = 8,        /* accessor of an object literal: functions inside it are named as if they stood in the literal */
     INNER = 16,       /* assignment: it is the value of another one, as `b = c` in `a = b = c` */
-    CHAINED = 32,     /* subscript: of names that can be assigned to, as in `a.b[` */
+    CHAINED = 32,     /* subscript: a chain of names is in front of it, as in `a.b[` */
     CATCH = 64,       /* parameters: of a catch clause */
     EXPRESSION = 128, /* class, decorator: inside an expression, so an operator may follow */
 };
 
-/* Values of js_level.what: for a function what may follow it, for parentheses of a statement whose they are, for a `for` which of its parts
- * is next. */
+/* Values of js_level.what. Functions, js_after: what may follow the function. Parentheses after a keyword, js_head: which statement they
+ * belong to. `for`, js_for: which part of its head is being read. */
 enum js_after { AFTER_EXPRESSION, AFTER_ARROW, AFTER_STATEMENT, AFTER_MEMBER };
 enum js_head { HEAD_IF, HEAD_WHILE, HEAD_SWITCH, HEAD_DO };
 enum js_for { FOR_INIT, FOR_TEST, FOR_UPDATE, FOR_EACH };
@@ -90,7 +90,7 @@ struct js_level {
     uint8_t what; /* js_after, js_head or js_for; L_TRY: 1 after catch, 2 after finally; L_FIELD: kind of the key */
     uint32_t at, size; /* see the kinds in enum js_level_kind */
     uint32_t scope;    /* function, arrow, class: the result of js_open_scope() */
-    uint32_t node;     /* last part of the name that names of functions inside continue; UNKNOWN until one needs it */
+    uint32_t node; /* name part to which functions inside append their names; UNKNOWN until the first such function */
 };
 
 enum { UNKNOWN = UINT32_MAX, LATE = 1u << 31 /* flag in the number of a scope: it is in js_parser.late */ };
@@ -106,8 +106,9 @@ enum js_operand {
 
 /* A step of a chain: `a`, `.b` or `[c]` of `a.b[c]`. */
 struct js_step {
-    uint32_t at, size, kind; /* its text in the script; enum sl_js_part_kind */
-    uint32_t node;           /* of a subscript: the placeholder that names of functions inside it link to */
+    uint32_t at, size; /* its text in the script */
+    uint32_t kind;     /* enum sl_js_part_kind */
+    uint32_t node;     /* of a subscript: the placeholder that names of functions inside it link to */
 };
 
 /* Modifiers before the name of a class member or property. */
@@ -116,7 +117,7 @@ enum js_modifier { M_STATIC = 1, M_ASYNC = 2, M_GENERATOR = 4, M_GET = 8, M_SET 
 struct js_parser {
     const uint8_t *at, *end, *begin; /* `at`: the next token */
     const uint8_t *token_end;        /* end of the token before `at` */
-    bool newline;                    /* a line ends between that token and `at` */
+    bool newline;                    /* a line ends between token_end and `at` */
     bool async, generator;           /* the innermost function is one */
     bool operand_async;              /* the parentheses of O_PARENS follow the word `async` */
     uint8_t operand;                 /* enum js_operand: kind of the last operand */
@@ -128,9 +129,10 @@ struct js_parser {
     struct js_level *levels;
     uint32_t depth;
     struct js_step *steps;
-    /* steps of the last chain: from base to before step_count; those before: of outer code */
+    /* the chain read last is steps[base .. step_count); the steps before `base` belong to constructs around it */
     uint32_t base, step_count;
-    struct sl_js_scope *late; /* arrow functions, which are opened after functions in their parameters */
+    /* scopes of arrow functions that were opened after scopes of functions in their parameters */
+    struct sl_js_scope *late;
     uint32_t late_count;
     size_t level_capacity, step_capacity, late_capacity;
 
@@ -184,7 +186,7 @@ enum js_word {
 
 /* ---- scope_text.c: tokens ---- */
 
-/* Classes of bytes; 0 = any other byte. */
+/* Classes of bytes: letters, digits, `$`, `_`; digits; white space; the slash; above 0x7F. 0 = any other byte. */
 enum { B_NAME = 1, B_DIGIT = 2, B_BLANK = 4, B_COMMENT = 8, B_HIGH = 16 };
 extern const uint8_t js_bytes[256];
 
@@ -269,8 +271,8 @@ static inline struct js_level *js_top(struct js_parser *p)
     return &p->levels[p->depth - 1];
 }
 
-/* Pushes a construct on the stack of those around the next token; members without a parameter are zero. False if nested too deeply, or when
- * memory or the work budget is exhausted; the budget leaves p->code SL_OK. */
+/* Pushes a construct on the stack of those around the next token, with `node` UNKNOWN and `at`, `size`, `scope`, `what` 0. False if nested
+ * too deeply, or when memory or the work budget is exhausted; the budget leaves p->code SL_OK. */
 static inline bool js_push(struct js_parser *p, enum js_level_kind kind, uint8_t flags)
 {
     if (__builtin_expect(p->depth == p->level_capacity, 0) && !js_grow_levels(p))
@@ -292,7 +294,7 @@ static inline void js_end_soft(struct js_parser *p)
         js_pop_soft(p);
 }
 
-/* Adds `.b` or `[c]` to the chain `a.b[c]` that was read last. `node`: see struct js_step. */
+/* Adds `a`, `.b` or `[c]` to the chain `a.b[c]` being read. `node`: the placeholder that names of functions in a subscript link to. */
 void js_step(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32_t size, uint32_t node);
 
 /* Returns the index of the name part that the name of a function at this position continues; UNKNOWN, with p->code set, when memory is

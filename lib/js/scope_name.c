@@ -20,24 +20,25 @@ static bool is_compat(const struct name *name)
     return name->naming && name->naming->compat;
 }
 
-/* Collects the parts of a function's name, the last one first. A function's own name replaces the last part that the code around it gave
- * the function: `a.x = function f() {}` is `a.f`, and name->replaced is `x`. */
+/* Collects the parts of a function's name, the last one first. The own name of a function expression replaces the part in front of it:
+ * `a.x = function f() {}` is `a.f`, and name->replaced is `x`. */
 static void gather_parts(struct name *name, const struct sl_js_scope *scope)
 {
     const struct sl_js_scopes *s = name->scopes;
     bool own = false, crossed = false;
-    uint32_t part = scope->name, inferred = 0; /* inferred: number of parts that the code around the function gave */
+    /* inferred: number of parts so far that come from the code around the function, unlike `f` above */
+    uint32_t part = scope->name, inferred = 0;
     for (; part < SL_JS_NAME_IS_COMPLETE && name->count < MAX_PARTS; part = s->parts[part].outer) {
         const struct sl_js_part *p = &s->parts[part];
         if (p->kind == SL_JS_OBJECT) {
-            crossed = true;
+            crossed = true; /* the parts so far are inside an object literal */
         } else if (p->kind != SL_JS_COVER && !(p->field && is_compat(name))) { /* COVER: a name that is too long */
             bool last = part == scope->name;
             /* an accessor's key alone is "get x", without "<object>" in front */
             bool key = last && (scope->kind == SL_JS_OBJECT_GETTER || scope->kind == SL_JS_OBJECT_SETTER);
             if (p->kind != SL_JS_OWN_NAME && !key)
                 inferred++;
-            if (own && inferred == 1 && !name->replaced)
+            if (own && inferred == 1 && !name->replaced) /* the first part after the own name */
                 name->replaced = p;
             else
                 name->parts[name->count++] = p;
@@ -48,7 +49,8 @@ static void gather_parts(struct name *name, const struct sl_js_scope *scope)
     name->object = crossed && inferred && part == SL_JS_NONE;
 }
 
-/* Appends an identifier, its escapes \u0061 and \u{61} decoded. An escape that is no valid code point adds nothing. */
+/* Appends an identifier, its escapes \u0061 and \u{61} decoded. An escape that is no valid code point adds nothing. Every backslash in an
+ * identifier is followed by `u`. */
 static void add_unescaped(struct sl_buf *out, struct sl_str text)
 {
     for (size_t i = 0; i < text.size;) {
@@ -98,7 +100,7 @@ static void add_literal(struct name *name, const struct sl_js_part *part, struct
     }
     sl_buf_u8(out, '"');
     for (size_t i = 1; i + 1 < text.size; i++) {
-        if (text.data[i] == '\\' && text.data[i + 1] == '\'')
+        if (text.data[i] == '\\' && text.data[i + 1] == '\'') /* \' needs no escape within double quotes */
             continue;
         if (text.data[i] == '"')
             sl_buf_u8(out, '\\');
@@ -110,7 +112,7 @@ static void add_literal(struct name *name, const struct sl_js_part *part, struct
 }
 
 /* Appends one part of a name as it is shown: a computed key is `<computed>`, a computed index `[<computed>]`, a name in brackets `[name]`,
- * a literal key `<key>`. Other kinds without text add nothing. */
+ * a literal key `<key>`. Kinds that names do not show add nothing. */
 static void add_part(struct name *name, const struct sl_js_part *part, struct sl_buf *out)
 {
     static const struct {
@@ -118,7 +120,7 @@ static void add_part(struct name *name, const struct sl_js_part *part, struct sl
     } around[] = {
         [SL_JS_INDEX_NAME] = {SL_STR("["), SL_STR("]")},  [SL_JS_INDEX_LITERAL] = {SL_STR("["), SL_STR("]")},
         [SL_JS_KEY_LITERAL] = {SL_STR("<"), SL_STR(">")}, [SL_JS_INDEX_COMPUTED] = {SL_STR("[<computed>]")},
-        [SL_JS_KEY_COMPUTED] = {SL_STR("<computed>")},    [SL_JS_DEFAULT] = {{0}},
+        [SL_JS_KEY_COMPUTED] = {SL_STR("<computed>")},    [SL_JS_DEFAULT] = {{0}}, /* the last kind: sizes the array */
     };
     sl_buf_str(out, around[part->kind].before);
     switch (part->kind) {
@@ -150,8 +152,8 @@ static bool separated(const struct name *name, const struct sl_js_part *before, 
     return !(is_compat(name) && chained && part->kind != SL_JS_MEMBER);
 }
 
-/* Appends what is between the part `before` (NULL: none) and the function's own name, which replaces the last part `c` of an assigned chain
- * `a.b.c`: a dot. Where the replaced part is `[c]`, Symbolicator leaves its `[c` in the name, so names with `compat` have it, too. */
+/* Appends what is between the part `before` (NULL: none) and the own name `f` of `a.c = function f() {}`, which replaces `c`: a dot. If the
+ * replaced part is a subscript, names with `compat` have no dot, as in Symbolicator: `a[cf` for `a[c] = ...`, `af` for `a[1] = ...`. */
 static void add_replaced(struct name *name, const struct sl_js_part *before, struct sl_buf *out)
 {
     bool compat = is_compat(name) && is_index(name->replaced);
@@ -182,7 +184,7 @@ bool sl_js_scope_name(const struct sl_js_scopes *scopes, uint32_t scope, const s
     for (unsigned i = name.count; i-- > 0; before = name.parts[i]) {
         const struct sl_js_part *part = name.parts[i];
         if (name.replaced && part->kind == SL_JS_OWN_NAME)
-            /* a dot follows "<object>", too: then any part but NULL is passed */
+            /* after "<object>" `before` is NULL, but a dot must follow: passes some other part, of which only "not NULL" matters */
             add_replaced(&name, before || !name.object ? before : part, out);
         else if (before ? separated(&name, before, part) : name.object)
             sl_buf_u8(out, '.');

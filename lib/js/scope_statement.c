@@ -19,7 +19,7 @@ enum js_state js_completed(struct js_parser *p)
             top->kind = L_HEAD; /* the parentheses after `while` replace the loop on the stack */
             top->what = HEAD_DO;
             return OPERAND;
-        case L_TRY:
+        case L_TRY: /* `what`: 0 after the block of `try`, 1 after that of `catch`, 2 after that of `finally` */
             if (top->what < 1 && js_take_word(p, W_CATCH)) {
                 top->what = 1;
                 if (js_take(p, '('))
@@ -30,7 +30,7 @@ enum js_state js_completed(struct js_parser *p)
                 top->what = 2;
                 return js_take(p, '{') && js_push(p, L_BLOCK, 0) ? STATEMENT : js_fail(p, "finally without a block");
             }
-            if (!top->what) /* 1 after catch, 2 after finally; one of them is required */
+            if (!top->what)
                 return js_fail(p, "try without catch or finally");
             p->depth--;
             break;
@@ -102,6 +102,7 @@ static bool declares(struct js_parser *p, enum js_word word)
     enum js_word next = js_next_word(&ahead);
     if (next == W_IN || next == W_INSTANCEOF || (next == W_OF && word == W_USING))
         return false;
+    /* a name: for `using` on the same line; or a pattern, only for `let` */
     return js_name_begins(c) ? word == W_LET || !ahead.newline : word == W_LET && (c == '[' || c == '{');
 }
 
@@ -114,11 +115,12 @@ static enum js_state declaration(struct js_parser *p, enum js_word word)
         return OPERAND;
     js_advance(p, (size_t)(js_name_end(p) - p->at));
     if (word == W_AWAIT)
-        js_advance(p, 5);
+        js_advance(p, 5); /* `using` */
     return variables(p);
 }
 
-/* Reads `(` after `for`, and the word of a declaration in it. NO_IN: up to the first semicolon `in` is not an operator. */
+/* Reads what follows `for`: an optional `await`, the `(`, and the word of a declaration if one begins there. NO_IN: up to the first
+ * semicolon `in` is not an operator, but ends the variable, as in `for (x in y)`. */
 static enum js_state for_head(struct js_parser *p)
 {
     js_take_word(p, W_AWAIT);
@@ -186,7 +188,8 @@ static bool name_token(struct js_parser *p)
     return true;
 }
 
-/* Reads { a as b, "c" as d } or the attributes { type: "json" }; the opening brace has been read. */
+/* Reads { a as b, "c" as d } or the attributes { type: "json" } after their opening brace, up to the closing one. Accepts names (`as` is
+ * one), strings, commas and colons in any order; false for any other token. */
 static bool braces(struct js_parser *p)
 {
     while (!js_take(p, '}')) {
@@ -285,6 +288,7 @@ static enum js_state word_statement(struct js_parser *p)
     size_t size = (size_t)(end - p->at);
     enum js_word word = js_word(p->at, size);
     switch (word) {
+    /* size 0: a malformed escape, which js_operand() reports */
     case W_NONE: return size ? label_or_operand(p, end) : OPERAND;
     case W_VAR:
     case W_LET:

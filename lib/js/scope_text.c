@@ -41,6 +41,7 @@ static size_t high_blank(const struct js_parser *p, const uint8_t *at, bool *new
         *newline = true;
         return 3;
     }
+    /* U+FEFF, U+1680, U+2000 to U+200A, U+202F, U+205F, U+3000 */
     bool blank = code == 0xEFBBBF || code == 0xE19A80 || (code >= 0xE28080 && code <= 0xE2808A) || code == 0xE280AF ||
                  code == 0xE2819F || code == 0xE38080;
     return blank ? 3 : 0;
@@ -107,7 +108,8 @@ const uint8_t *js_name_end_slowly(const struct js_parser *p, const uint8_t *at)
             if (p->end - at < 3 || at[1] != 'u')
                 return at;
             at++;
-            /* the longest sensible escape, u{10FFFF}, has 9 bytes; the search ends soon if there is no brace */
+            /* \u0061: `at` stays on the `u`, as that and the digits are bytes of names. \u{61}: `at` moves to the closing brace.
+             * The longest sensible one, u{10FFFF}, has 9 bytes, so the search for the brace ends after 16. */
             const uint8_t *close =
                 at[1] == '{' ? memchr(at, '}', (size_t)(p->end - at) < 16 ? (size_t)(p->end - at) : 16) : at;
             if (!close)
@@ -169,7 +171,8 @@ static const struct {
 };
 enum { WORDS = sizeof words / sizeof words[0] };
 
-/* Index in `words`, which is sorted, of the first word with this letter; if there is none, of a word with another letter. */
+/* Index in `words`, which is sorted, of the first word with this letter; if there is none, of a word with another letter, at which
+ * js_word() stops. */
 static const uint8_t first_words[26] = {
     ['a' - 'a'] = 0,  ['b' - 'a'] = 2,     ['c' - 'a'] = 3,  ['d' - 'a'] = 8,  ['e' - 'a'] = 12, ['f' - 'a'] = 16,
     ['g' - 'a'] = 19, ['h' - 'a'] = 19,    ['i' - 'a'] = 20, ['j' - 'a'] = 24, ['k' - 'a'] = 24, ['l' - 'a'] = 24,
@@ -211,7 +214,7 @@ bool js_string(struct js_parser *p)
             p->at = at + 1;
             return true;
         }
-        if (*at == '\\')
+        if (*at == '\\') /* the byte after it is text: a quote, a line end (CR LF is one), or any other */
             at += p->end - at > 2 && at[1] == '\r' && at[2] == '\n' ? 2 : 1;
         else if (*at == '\n' || *at == '\r')
             return false;
@@ -220,7 +223,7 @@ bool js_string(struct js_parser *p)
 }
 
 /* Returns the end of the ASCII letters, digits, `$` and `_` at `at`. */
-static const uint8_t *digits_end(const struct js_parser *p, const uint8_t *at)
+static const uint8_t *letters_end(const struct js_parser *p, const uint8_t *at)
 {
     while (at < p->end && js_bytes[*at] & B_NAME)
         at++;
@@ -234,11 +237,11 @@ bool js_number(struct js_parser *p)
     const uint8_t *at = p->at;
     /* not 0x, 0o, 0b: may have a point and an exponent */
     bool decimal = *at != '0' || p->end - at < 2 || (at[1] | 0x20) < 'a';
-    at = digits_end(p, at);
+    at = letters_end(p, at);
     if (decimal && at < p->end && *at == '.')
-        at = digits_end(p, at + 1);
+        at = letters_end(p, at + 1);
     if (decimal && at < p->end && (*at == '+' || *at == '-') && (at[-1] | 0x20) == 'e')
-        at = digits_end(p, at + 1);
+        at = letters_end(p, at + 1);
     p->at = at;
     return true;
 }
@@ -255,7 +258,7 @@ bool js_regex(struct js_parser *p)
         else if (*at == ']')
             in_class = false;
         else if (*at == '/' && !in_class) {
-            p->at = digits_end(p, at + 1);
+            p->at = letters_end(p, at + 1); /* the flags */
             return true;
         }
     }

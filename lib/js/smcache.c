@@ -84,7 +84,7 @@ static bool lines_before(const struct sl_smcache *c, uint32_t source, uint32_t s
     struct sl_bytes rows = c->table.sections[SECTION_LINES];
     uint64_t row = (uint64_t)source_word(c, source, 4) + step - 1;
     *lines = 0;
-    if (step == 0) /* has no row */
+    if (step == 0) /* no bytes, so no lines, and no row in the table */
         return true;
     if (row >= rows.size / 4)
         return false;
@@ -134,8 +134,9 @@ static uint64_t block_key(const struct sl_smcache *c, uint32_t block)
     return sl_table_u64(c->table.sections[SECTION_KEYS].data + (size_t)block * 8);
 }
 
-/* Opens a block of tokens; `index` is below the number of blocks. False if the block is damaged. Eight bytes behind its columns must be
- * readable, since packed values are read in words of eight bytes. */
+/* Opens a block of tokens; `index` is below the number of blocks. False if the block is damaged. Its head: the number of tokens, the width
+ * in bits of each column, that of the generated column, then the minimum of each column. Eight bytes behind the columns must be readable,
+ * since packed values are read in words of eight bytes. */
 static bool open_block(const struct sl_smcache *c, uint32_t index, struct smcache_block *b)
 {
     struct sl_bytes blocks = c->table.sections[SECTION_BLOCKS];
@@ -143,7 +144,7 @@ static bool open_block(const struct sl_smcache *c, uint32_t index, struct smcach
     if (begin > blocks.size || blocks.size - begin < BLOCK_HEAD + 8)
         return false;
     const uint8_t *head = blocks.data + begin, *at = head + BLOCK_HEAD;
-    for (unsigned ahead = 64; ahead <= 320; ahead += 64) /* the search reads all of it, in no order */
+    for (unsigned ahead = 64; ahead <= 320; ahead += 64) /* the search jumps about in these cache lines */
         __builtin_prefetch(head + ahead);
     size_t left = blocks.size - (size_t)begin - BLOCK_HEAD - 8;
     b->first = block_key(c, index);
@@ -162,7 +163,7 @@ static bool open_block(const struct sl_smcache *c, uint32_t index, struct smcach
     return b->count > 0 && b->column_width <= 32;
 }
 
-/* Returns a token's value in a column; for COLUMN_KEY the key as it is packed, for get_line() and get_column(). */
+/* Returns a token's value in a column. The value of COLUMN_KEY stays packed; get_line() and get_column() take it apart. */
 static inline uint64_t get_value(const struct smcache_block *b, enum block_column column, unsigned token)
 {
     return sl_column_get(&b->columns[column], token) + (column == COLUMN_KEY ? 0 : b->least[column]);
@@ -205,9 +206,9 @@ static uint64_t packed_key(const struct smcache_block *b, uint64_t key)
     uint32_t column = (uint32_t)key, least = b->least[COLUMN_KEY];
     uint64_t behind = UINT64_C(1) << b->column_width; /* greater than all columns of a line */
     if (lines >> (SL_TABLE_MAX_WIDTH - b->column_width))
-        return UINT64_MAX;
+        return UINT64_MAX; /* after all tokens */
     if (column < least)
-        return lines << b->column_width;
+        return lines << b->column_width; /* not after any token of its line */
     return (lines << b->column_width) + (column - least < behind ? column - least : behind);
 }
 
@@ -245,12 +246,13 @@ static inline __attribute__((always_inline)) bool search_before(const struct sl_
             token->index = before;
             return true;
         }
-        /* unless the next block begins with the key, the last token before it is the one */
+        /* no token of this block is at the key: unless the next block begins with it, the last token before the key is the result */
         if (before < b->count || blocks == c->block_count || block_key(c, blocks) != key) {
             token->index = before ? before - 1 : 0;
             return before > 0;
         }
     }
+    /* the result is the first token (index 0) of the next block, if that is at the key */
     return blocks < c->block_count && block_key(c, blocks) == key && open_block(c, blocks, b);
 }
 
@@ -345,7 +347,7 @@ static void set_original_function(const struct sl_smcache *c, uint32_t node, str
     place->kind = place->function.size ? SL_JS_FUNCTION_NAMED : SL_JS_FUNCTION_ANONYMOUS;
 }
 
-/* Returns 1 + the innermost generated range at this position of the script, 0 = none. */
+/* Returns 1 + the number of the innermost generated range at this position (line << 32 | column) of the script; 0 = none. */
 static uint32_t node_at(const struct sl_smcache *c, uint64_t key)
 {
     return value_before(c->table.sections[SECTION_BOUNDARIES], c->boundary_count, 0, c->boundary_count, key);
@@ -354,7 +356,8 @@ static uint32_t node_at(const struct sl_smcache *c, uint64_t key)
 bool sl_smcache_caller(const struct sl_smcache *c, struct sl_smcache_position *place)
 {
     uint32_t call = place->inlined, source = call ? node_word(c, call, 1) : 0, outer = call ? node_word(c, call, 4) : 0;
-    /* damaged: outer calls have smaller numbers than inner ones */
+    /* words of a node: 1 is 1 + source of the call, 2 its line, 3 its column, 4 the node around the call, whose number is smaller; a
+     * number that is not is damage, and would allow an endless loop */
     if (!source || source > c->source_count || outer >= call)
         return false;
     place->source = source - 1;
@@ -373,7 +376,7 @@ bool smcache_find(const struct sl_smcache *c, uint32_t line, uint32_t column, st
     *token =
         (struct smcache_token){.line = line,
                                .column = get_column(&t.block, t.index),
-                               /* in maps with ranges the lowest bit says whether the token is one */
+                               /* in maps with ranges the lowest bit says whether the token is a range */
                                .source = get_value(&t.block, COLUMN_SOURCE, t.index) >> c->ranges,
                                .source_line = (uint32_t)get_value(&t.block, COLUMN_LINE, t.index),
                                .source_column = (uint32_t)get_value(&t.block, COLUMN_COLUMN, t.index),
@@ -398,7 +401,7 @@ bool sl_smcache_lookup(const struct sl_smcache *c, uint32_t line, uint32_t colum
     if (c->ranges ? !find_before(c, key, &t) : !find_token(c, key, &t))
         return false;
     uint64_t source = get_value(&t.block, COLUMN_SOURCE, t.index);
-    bool range = c->ranges && source & 1; /* in maps with ranges the lowest bit says whether the token is one */
+    bool range = c->ranges && source & 1; /* in maps with ranges the lowest bit says whether the token is a range */
     source >>= c->ranges;                 /* 1 + the number of the source, 0 = none */
     /* a token that is no range ends with its line */
     if (source == 0 || source > c->source_count || (c->ranges && !range && get_line(&t.block, t.index) != line))

@@ -59,8 +59,8 @@ struct sl_smcache_position {
 bool sl_smcache_lookup(const struct sl_smcache *cache, uint32_t line, uint32_t column,
                        struct sl_smcache_position *place);
 
-/* If the position is in an inlined function, changes it to the position of the call in the function around it, without a token
- * name. False for a position that is not inlined. Calls are nested at most 256 deep. */
+/* If the position is in an inlined function, changes it to the position of the call in the function around it, and `name`, which
+ * calls do not have, to empty. False for a position that is not inlined. Calls are nested at most 256 deep. */
 bool sl_smcache_caller(const struct sl_smcache *cache, struct sl_smcache_position *place);
 
 /* Returns the name of a source as written in the map, with the map's source root in front; may be empty. */

@@ -58,7 +58,7 @@ enum block_column { COLUMN_KEY, COLUMN_SOURCE, COLUMN_LINE, COLUMN_COLUMN, COLUM
 
 #define NO_CONTENT UINT32_MAX
 
-/* Values of a function number (FUNC in the layout above) that is not 1 + the number of a name. */
+/* Special function numbers (FUNC in the layout of the table); any other is 1 + the number of a name. */
 #define ORIGINAL_UNKNOWN   UINT32_C(0)
 #define ORIGINAL_ANONYMOUS UINT32_MAX
 #define ORIGINAL_TOP_LEVEL (UINT32_MAX - 1) /* outside of all functions */

@@ -85,10 +85,10 @@ static bool read_start(const uint8_t **at, int64_t *column, int64_t *name, int64
 /* Reads where the functions of a source begin; nothing is recorded if its mappings are malformed. False only when out of memory. */
 static bool add_starts(struct smcache_writer *w, const struct function_mapping *m)
 {
-    struct sl_str mappings = m->mappings.size ? m->mappings : SL_STR("");
+    struct sl_str mappings = m->mappings.size ? m->mappings : SL_STR(""); /* never NULL */
     const uint8_t *at = (const uint8_t *)mappings.data, *end = at + mappings.size;
     size_t first = w->function_map.start_count;
-    int64_t column = 0, name = 0, line = 1;
+    int64_t column = 0, name = 0, line = 1; /* lines of function maps count from 1 */
     while (at < end) {
         uint8_t kind = js_vlq_kinds[*at];
         if (vlq_is_digit(kind)) {
@@ -127,7 +127,7 @@ static bool sort_starts(struct smcache_writer *w, size_t first)
         return false;
     for (size_t i = 0; i < count; i++)
         items[i] = (struct sl_ordered){.key = starts[i].key, .index = starts[i].name};
-    sl_order(items, items + count, count);
+    sl_order(items, items + count, count); /* the second half is scratch */
     for (size_t i = 0; i < count; i++)
         starts[i] = (struct function_start){items[i].key, items[i].index};
     sl_account_free(&w->account, items, count * 2, sizeof *items);
@@ -152,7 +152,7 @@ enum sl_code smcache_read_functions(struct smcache_writer *w, struct sl_error *e
         good = !j.failed && add_starts(w, &m) && sort_starts(w, first) && !w->functions.failed &&
                !w->function_offsets.failed && sl_account_spend(&w->account, 1);
     }
-    /* sources that the list does not reach have none; the last is the end */
+    /* sources that the list does not reach have no functions; firsts[sources] is the end of the last source's */
     for (; good && source <= sources; source++)
         map->firsts[source] = (uint32_t)map->start_count;
     return good ? SL_OK : smcache_writer_fail(w, error);

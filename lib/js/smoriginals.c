@@ -123,7 +123,8 @@ static void end_source(struct smoriginals_reader *r)
     r->scope = (struct js_position){0, 0};
 }
 
-/* Reads the begin of an original scope. Only scopes that are stack frames are functions; others belong to the function around them. */
+/* Reads the begin of an original scope. Only scopes that are stack frames are functions; others belong to the function around them. The
+ * function is also kept in r->definitions, for the generated ranges that were made from this scope. */
 static bool start_scope(struct smoriginals_reader *r)
 {
     uint32_t flags, function = r->scope_depth ? r->open_scopes[r->scope_depth - 1] : ORIGINAL_TOP_LEVEL;
@@ -232,7 +233,7 @@ static bool read_call_site(struct smoriginals_reader *r)
 static bool read_tagged(struct smoriginals_reader *r, uint32_t tag)
 {
     switch (tag) {
-    case TAG_EMPTY:
+    case TAG_EMPTY: /* a source without scopes; invalid inside a scope */
         if (!r->scope_depth)
             end_source(r);
         return !r->scope_depth;
@@ -277,8 +278,8 @@ static bool read_items(struct smoriginals_reader *r, struct sl_str text)
 
 /* ---- parts ---- */
 
-/* Reads the `scopes` of one part: the map, or one of those in an index map. If they are invalid all of the part are dropped, and
- * out->bad_item, if still 0, becomes the number of the invalid item. False only when out of memory. */
+/* Reads the `scopes` of one part: the map, or one of those in an index map. If an item is invalid all scopes of the part are dropped, and
+ * out->bad_item, if still 0, becomes the number of the item. False only when out of memory. */
 static bool read_part(struct smoriginals_reader *r)
 {
     struct original_scopes *o = r->out;
@@ -309,6 +310,7 @@ static bool read_part(struct smoriginals_reader *r)
         o->boundary_count = boundaries;
         r->source = 0;
     }
+    /* sources without scopes have no rows */
     while (r->source < part->counts[SL_SOURCEMAP_SOURCES])
         o->firsts[r->first_source + ++r->source] = (uint32_t)o->start_count;
     return true;
@@ -333,8 +335,8 @@ static bool read_scopes_of_parts(struct smoriginals_reader *r)
 }
 
 /* Makes the nodes (generated ranges) self-contained, so that look-ups only follow links from an inlined call to the one around it: a range
- * that is neither a stack frame nor an inlined call gets function and call of the range around it, which comes first. Of calls nested
- * deeper than MAX_CALLS those in the middle are left out: the innermost ones link to an outer one directly. */
+ * that is neither a stack frame nor an inlined call, such as a block, copies the range around it, which comes first, but keeps its own
+ * function. Of calls nested deeper than MAX_CALLS those in the middle are left out: the innermost ones link to an outer one directly. */
 static void resolve_nodes(struct original_scopes *o)
 {
     for (size_t i = 0; i < o->node_count; i++) {
@@ -392,6 +394,7 @@ void smcache_free_originals(struct smcache_writer *w)
 static bool put_source_starts(struct smcache_writer *w)
 {
     const struct original_scopes *o = &w->originals;
+    /* + 1: not 0 without sources */
     uint32_t *rows = sl_account_alloc(&w->account, w->source_count * 2 + 1, sizeof *rows);
     if (!rows)
         return false;

@@ -191,7 +191,7 @@ enum sl_code smcache_name_scopes(struct smcache_writer *w, struct sl_error *erro
         bool anonymous = w->functions.size == begin;
         if (!anonymous)
             smcache_end_function(w);
-        sl_buf_u32(&w->scopes, anonymous ? 0 : w->function_count);
+        sl_buf_u32(&w->scopes, anonymous ? 0 : w->function_count); /* 1 + the number of the name just added */
     }
     sl_buf_free(&minified);
     return good ? SL_OK : smcache_writer_fail(w, error);

@@ -207,7 +207,7 @@ static bool split_ranges(struct smcache_writer *w, const struct sl_sourcemap_bat
     struct range_splitter *s = &w->splitter;
     struct sl_sourcemap_batch *out = &s->out;
     for (uint32_t i = 0; i < b->count; i++) {
-        if (!repeat_range(w, key_at(b, i)) || !flush_full(w))
+        if (!repeat_range(w, key_at(b, i)) || !flush_full(w)) /* the range before this token ends here */
             return false;
         uint32_t n = out->count++;
         s->line = out->line[n] = b->line[i];
@@ -228,13 +228,14 @@ static bool splits_ranges(const struct smcache_writer *w)
     return w->ranges && w->script_scopes.there;
 }
 
-/* Writes the tokens of a batch, or keeps some in w->splitter.out, for put_last_range(), if ranges are split. */
+/* Writes the tokens of a batch. If ranges are split, some of them may only be kept in w->splitter.out; put_last_range() writes them. */
 static bool put_batch(struct smcache_writer *w, const struct sl_sourcemap_batch *b)
 {
     return splits_ranges(w) ? split_ranges(w, b) : write_batch(w, b);
 }
 
-/* Writes the tokens that are still in w->splitter.out; called after the last batch. Nothing is there if ranges are not split. */
+/* Called after the last batch: if ranges are split, repeats the last range up to the end of the script and writes the tokens that are still
+ * in w->splitter.out. False when out of memory or budget. */
 static bool put_last_range(struct smcache_writer *w)
 {
     return !splits_ranges(w) || (repeat_range(w, UINT64_MAX) && write_batch(w, &w->splitter.out));
@@ -254,7 +255,7 @@ static bool is_ordered(const struct sl_sourcemap_batch *b, uint64_t *last)
     return ordered;
 }
 
-/* A token while all of them are sorted. */
+/* A token to be sorted, without its position in the script, which is the sort key. */
 struct token {
     uint32_t source, source_line, source_column, name : 31, range : 1;
 };

@@ -5,7 +5,7 @@
 
 #include "base/map.h"
 
-/* Returns the size so far of the section TEXT: it is written first, and everything written yet belongs to it. */
+/* Returns the size of the section TEXT while it is written: it is the first one, so it extends to the end of the file. */
 static size_t text_size(const struct smcache_writer *w)
 {
     return w->table.file.size - w->table.sections[SECTION_TEXT - 1].offset;
@@ -49,7 +49,7 @@ static struct source_record *add_source(struct smcache_writer *w, struct sl_map 
 }
 
 /* Writes the names of the sources of one part (the map, or one map of an index map) and makes their records. `first` is the number of its
- * first source among those of all parts. Each name repeats the source root, for which the budget is charged four times the root's size. */
+ * first source among those of all parts. As each name repeats the source root, the budget is charged four steps for each byte of it. */
 static enum sl_code put_names_of_sources(struct smcache_writer *w, const struct sl_sourcemap_part *part, size_t first,
                                          struct sl_map *numbers, struct sl_error *error)
 {
@@ -92,7 +92,7 @@ static void put_lines(struct smcache_writer *w, struct source_record *record)
     const uint8_t *text = w->table.file.data + w->table.sections[SECTION_TEXT - 1].offset + record->content;
     uint32_t lines = 0;
     record->lines = (uint32_t)(w->lines.size / 4);
-    for (uint32_t at = 0; record->shared_blob_size - at > LINES_STEP; at += LINES_STEP) {
+    for (uint32_t at = 0; record->content_size - at > LINES_STEP; at += LINES_STEP) {
         lines += count_lines(text + at);
         sl_buf_u32(&w->lines, lines);
     }
@@ -107,13 +107,14 @@ static enum sl_code put_contents(struct smcache_writer *w, const struct sl_sourc
     uint32_t count = counts[SL_SOURCEMAP_CONTENTS] < counts[SL_SOURCEMAP_SOURCES] ? counts[SL_SOURCEMAP_CONTENTS]
                                                                                   : counts[SL_SOURCEMAP_SOURCES];
     for (uint32_t i = 0; i < count; i++) {
+        /* u32 offset in TEXT, u32 size */
         const uint8_t *place = w->contents.places.data + 8 * ((size_t)part->first_content + i);
         uint32_t size = sl_table_u32(place + 4);
         if (size == SL_SOURCEMAP_NO_CONTENT)
             continue;
         struct source_record *record = &w->sources[w->numbers ? w->numbers[first + i] : first + i];
         record->content = sl_table_u32(place);
-        record->shared_blob_size = size;
+        record->content_size = size;
         put_lines(w, record);
         if (!has_memory(w) || !sl_account_spend(&w->account, 1))
             return smcache_writer_fail(w, error);
@@ -153,7 +154,7 @@ static enum sl_code put_sources(struct smcache_writer *w, struct sl_error *error
     sl_table_section(&w->table, SECTION_SOURCES);
     for (size_t i = 0; i < w->source_count; i++) {
         const struct source_record *s = &w->sources[i];
-        const uint32_t words[] = {s->name, s->name_size, s->content, s->shared_blob_size, s->lines};
+        const uint32_t words[] = {s->name, s->name_size, s->content, s->content_size, s->lines};
         for (size_t k = 0; k < sizeof words / sizeof *words; k++)
             sl_buf_u32(file, words[k]);
     }
@@ -197,7 +198,7 @@ static enum sl_code put_names(struct smcache_writer *w, struct sl_error *error)
 static enum sl_code read_functions(struct smcache_writer *w, struct sl_error *error)
 {
     bool has_map = !w->map->indexed && w->map->part_count && w->map->parts[0].functions;
-    sl_buf_u32(&w->function_offsets, 0);
+    sl_buf_u32(&w->function_offsets, 0); /* the first name begins there; the others follow in smcache_end_function() */
     return has_map ? smcache_read_functions(w, error) : smcache_read_scopes(w, error);
 }
 

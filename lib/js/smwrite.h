@@ -15,7 +15,7 @@
 
 /* A row of SOURCES: offset and size of the name in TEXT, offset and size of the content, first row of the content in LINES. */
 struct source_record {
-    uint32_t name, name_size, content, shared_blob_size, lines;
+    uint32_t name, name_size, content, content_size, lines;
 };
 
 /* Where a function begins in a source. */
@@ -25,7 +25,7 @@ struct function_start {
 };
 
 struct function_map {
-    uint32_t *firsts; /* index in `starts` of the first of each source, and the end; NULL: the map has no functions */
+    uint32_t *firsts; /* functions of source i: starts[firsts[i] .. firsts[i + 1]); NULL: the map has no functions */
     struct function_start *starts;
     size_t start_count, start_capacity;
 };
@@ -69,7 +69,7 @@ struct range_node {
 struct original_scopes {
     bool there;
     uint32_t bad_item; /* number of the first malformed item, from 1; 0 = none */
-    uint32_t *firsts;  /* index in `starts` of the first of each source, and the end */
+    uint32_t *firsts;  /* rows of source i: starts[firsts[i] .. firsts[i + 1]) */
     size_t source_count;
     struct original_start *starts;
     struct range_boundary *boundaries;
@@ -124,7 +124,7 @@ enum sl_code smcache_put_tokens(struct smcache_writer *w, struct sl_error *error
 
 /* ---- smscopes.c ---- */
 
-/* Reads the script's scopes; none, and SL_OK, if it cannot be parsed. */
+/* Reads the script's scopes. A script that cannot be parsed has none, and is no error; one of 4 GiB or more is. */
 enum sl_code smcache_read_scopes(struct smcache_writer *w, struct sl_error *error);
 void smcache_rewind_scopes(struct smcache_writer *w);
 
@@ -132,7 +132,7 @@ void smcache_rewind_scopes(struct smcache_writer *w);
  * successive calls must ascend. */
 uint64_t smcache_next_boundary(struct smcache_writer *w, uint64_t key);
 
-/* Sets 1 + the scope that contains each token of the batch, or 0. Batches must come in order. */
+/* Sets scopes[i] to 1 + the number of the innermost scope around token i of the batch; 0 = none. Batches must come in order. */
 void smcache_walk_scopes(struct smcache_writer *w, const struct sl_sourcemap_batch *batch, uint32_t *scopes);
 
 /* Appends the names of the script's scopes to w->functions and w->scopes. Identifiers are translated by the tokens, whose sections must be
@@ -145,14 +145,14 @@ void smcache_free_scopes(struct smcache_writer *w);
 /* Reads the map's x_facebook_sources: appends names to w->functions, fills w->function_map. Malformed mappings of a source are ignored. */
 enum sl_code smcache_read_functions(struct smcache_writer *w, struct sl_error *error);
 
-/* Sets 1 + the function that contains the source position of each token, or 0. */
+/* Sets functions[i] to 1 + the number of the function around the source position of token i of the batch; 0 = none. */
 void smcache_find_functions(const struct smcache_writer *w, const struct sl_sourcemap_batch *batch,
                             uint32_t *functions);
 
 /* ---- smoriginals.c ---- */
 
-/* Reads the `scopes` of the map, or of each map of an index map, into w->originals. Malformed ones are discarded, SL_OK, and the item is
- * recorded in bad_item. */
+/* Reads the `scopes` of the map, or of each map of an index map, into w->originals. Malformed ones are discarded without an error, and
+ * w->originals.bad_item says which item was malformed. */
 enum sl_code smcache_read_originals(struct smcache_writer *w, struct sl_error *error);
 
 /* Writes the sections for the map's `scopes`: SOURCE_STARTS, STARTS, BOUNDARIES, NODES. False when out of memory or budget. */

@@ -57,8 +57,8 @@ static bool record_text(struct sourcemap_reading *r, uint32_t *offset)
     return sl_json_raw_string(&r->j, &raw, &escaped);
 }
 
-/* Records offset and length of a list of strings and nulls; with `any`, of any values. null instead of a list counts as absent. A member
- * that occurs twice is an error. False if it is malformed. */
+/* Records offset and length of a list of strings and nulls; with `any`, of any values, as `names` may contain numbers. null instead of a
+ * list counts as absent. A member that occurs twice is an error. False if it is malformed. */
 static bool record_list(struct sourcemap_reading *r, uint32_t *offset, uint32_t *count, bool any)
 {
     struct sl_str key, raw;
@@ -93,7 +93,7 @@ static bool collect_content(struct sourcemap_reading *r)
         return false;
     sl_buf_u32(places, (uint32_t)(begin - r->contents_begin));
     sl_buf_u32(places, null ? (uint32_t)SL_SOURCEMAP_NO_CONTENT : (uint32_t)(text->size - begin));
-    return !places->failed || sl_json_no_memory(&r->j);
+    return !places->failed || sl_json_no_memory(&r->j); /* sl_json_no_memory() records the error and returns false */
 }
 
 /* Reads `sourcesContent`: its strings, unescaped, go into r->contents->text, their offsets and sizes there into r->contents->places. False

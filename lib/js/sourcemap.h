@@ -36,8 +36,9 @@ struct sl_sourcemap_part {
 
 /* Receives the contents of the sources, which are most of a map, while it is read. */
 struct sl_sourcemap_contents {
-    struct sl_buf *text;  /* contents are appended to it */
-    struct sl_buf places; /* u32 offset in the appended text and u32 size for each list entry; size NONE: null */
+    struct sl_buf *text; /* contents are appended to it */
+    /* for each entry of sourcesContent: u32 offset in the appended text, u32 size or SL_SOURCEMAP_NO_CONTENT */
+    struct sl_buf places;
 };
 enum { SL_SOURCEMAP_NO_CONTENT = UINT32_MAX };
 
@@ -109,7 +110,7 @@ struct sl_sourcemap_tokens { /* private */
 /* Starts reading the tokens of a map. */
 void sl_sourcemap_tokens(const struct sl_sourcemap *map, struct sl_sourcemap_tokens *tokens);
 
-/* Reads the next tokens in file order, which is not always sorted; `batch->count` is 0 after the last one. Malformed segments are skipped;
- * SL_MALFORMED if there are some and no token has a source, or for too many lines. SL_BUSY when out of memory. */
+/* Reads the next tokens in file order, which is not always sorted; `batch->count` is 0 after the last one. Malformed segments are skipped.
+ * SL_MALFORMED if a segment was malformed and no token has a source, or if there are too many lines. SL_BUSY when out of memory. */
 enum sl_code sl_sourcemap_batch(struct sl_sourcemap_tokens *tokens, struct sl_sourcemap_batch *batch,
                                 struct sl_error *error);

@@ -1,7 +1,7 @@
 /* Finds the frame of a JavaScript stack trace in a line of text: function, URL, line, column; writes it again with others. */
 #include "js/stack.h"
 
-enum { MAX_TRIES = 16 }; /* of the places in a line where "at " may begin a frame, so many are tried */
+enum { MAX_TRIES = 16 }; /* at most so many occurrences of "at " in a line are tried as the begin of a frame */
 
 static struct sl_str from(struct sl_str text, size_t at)
 {
@@ -19,7 +19,7 @@ static bool skip_word(struct sl_str *text, struct sl_str word)
 
 /* ---- positions ---- */
 
-/* Reads "12" at `*at` and moves `*at` past it. */
+/* Reads "12" at `*at` and moves `*at` past it. False if no digit is there, or the number is above INT32_MAX. */
 static bool read_digits(struct sl_str text, size_t *at, uint32_t *number)
 {
     struct sl_str rest = {text.data + *at, text.size - *at};
@@ -31,7 +31,7 @@ static bool read_digits(struct sl_str text, size_t *at, uint32_t *number)
     return true;
 }
 
-/* Reads ":12" at `*at` and moves `*at` past it. */
+/* Reads ":12" at `*at` and moves `*at` past it. False if no colon and number are there, or the number is above INT32_MAX. */
 static bool read_colon_number(struct sl_str text, size_t *at, uint32_t *number)
 {
     size_t i = *at + 1;
@@ -41,8 +41,8 @@ static bool read_colon_number(struct sl_str text, size_t *at, uint32_t *number)
     return true;
 }
 
-/* True if a frame may end before `rest`: the line ends, or punctuation of a log follows, or a blank and the `{` of an error's members.
- * After a location in parentheses a full stop, or a blank and any text, may follow as well. */
+/* True if a frame may end before `rest`: the line ends, or one of `ends` follows (punctuation, quotes, a colour code), or a blank and the
+ * `{` of an error's members. After a location in parentheses a full stop, or a blank and any text, may follow as well. */
 static bool is_end(struct sl_str rest, bool in_parentheses)
 {
     static const char ends[] = ",;\"'`\\\033]}<|";
@@ -96,7 +96,7 @@ static bool find_location(struct sl_str text, bool in_parentheses, struct sl_js_
 {
     const struct sl_str address = SL_STR("address at ");
     bool hermes = frame->v8 && sl_str_starts(text, address);
-    while (frame->v8 && skip_word(&text, address))
+    while (frame->v8 && skip_word(&text, address)) /* however often it is repeated */
         ;
     if (!find_url_position(text, in_parentheses, frame) || !frame->url.size ||
         sl_str_starts(frame->url, SL_STR("<anonymous>")))
@@ -145,13 +145,13 @@ static bool is_opening(struct sl_str text, size_t at, bool nameless)
  * begins at the `(` that belongs to its last `)` if a blank precedes it, else at the first `(` that a blank precedes. */
 static bool in_parentheses(struct sl_str text, bool nameless, struct sl_js_stack_frame *frame)
 {
-    size_t first = 0;
+    size_t first = 0; /* the first `(` that may begin the location */
     while (first < text.size && !is_opening(text, first, nameless))
         first++;
     if (first == text.size || !find_location(from(text, first + 1), true, frame))
         return false;
     struct sl_str whole = {text.data, (size_t)(frame->behind.data - text.data)};
-    /* the text up to the `)` is known now; only if there are several `(` it matters which one */
+    /* `whole` ends with the location's `)`; only if there are more `(` in it the one that belongs to the `)` may be another than `first` */
     size_t at = memchr(text.data + first + 1, '(', whole.size - first - 1) ? find_opening(whole) : first;
     if (at != first && is_opening(text, at, nameless) && !find_location(from(text, at + 1), true, frame))
         return false;
@@ -176,10 +176,11 @@ static bool v8_frame(struct sl_str text, bool alone, struct sl_js_stack_frame *f
         text = inner;
     }
     frame->v8 = true;
-    frame->before.size += (size_t)(text.data - data);
+    frame->before.size += (size_t)(text.data - data); /* "async " and "eval (eval at " are kept as they are */
     frame->constructor = skip_word(&text, SL_STR("new "));
     if (in_parentheses(text, (async || frame->constructor) && !frame->of_eval, frame))
         return true;
+    /* no FUNCTION (LOCATION): a location alone, which follows neither `new` nor an eval */
     frame->function = (struct sl_str){NULL, 0};
     if (frame->of_eval || frame->constructor || !find_location(text, false, frame))
         return false;
@@ -233,7 +234,7 @@ static bool find_v8(struct sl_str line, size_t begin, struct sl_js_stack_frame *
             continue;
         is = true;
         *frame = it;
-        /* another "at " may only follow in what was taken for the function's name */
+        /* another "at " may only follow in what was taken for the function's name; without a name the search ends (0) */
         end = it.function.size ? (size_t)(it.function.data + it.function.size - line.data) : 0;
     }
     return is;

@@ -63,7 +63,7 @@ static void begin_line_of_ranges(struct sl_sourcemap_tokens *t)
 {
     while (t->ranges_at < t->ranges_end && *t->ranges_at != ';')
         t->ranges_at++;
-    t->ranges_at += t->ranges_at < t->ranges_end;
+    t->ranges_at += t->ranges_at < t->ranges_end; /* the semicolon */
     t->line_tokens = 0;
     next_range(t, 0);
 }

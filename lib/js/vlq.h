@@ -13,7 +13,8 @@ enum { VLQ_FOREIGN = 64, VLQ_COMMA, VLQ_SEMICOLON, VLQ_END, VLQ_NOT_SINGLE = INT
 /* The kind of each byte. The quote that ends a JSON string is VLQ_END, and so is NUL. */
 extern const uint8_t js_vlq_kinds[256];
 
-/* The signed number that each byte is alone: a digit without the continuation bit. VLQ_NOT_SINGLE for other bytes, and for minus zero. */
+/* The signed number that a byte alone encodes, if it is a digit without the continuation bit. VLQ_NOT_SINGLE for any other byte, and for
+ * minus zero. */
 extern const int8_t js_vlq_single[256];
 
 static inline bool vlq_is_digit(uint8_t kind)
