@@ -51,7 +51,7 @@ struct sl_jvm_output_limit {
  * in `refused`. */
 static inline bool sl_jvm_output_limit_begin(struct sl_jvm_output_limit *a, size_t line)
 {
-    /* bytes of output for any input, and for each byte of input */
+    /* bytes of output that are allowed however small the input is, and in addition for each byte of input */
     enum { GRANTED = 4 * 1024 * 1024, PER_BYTE = 128 };
     a->read += line;
     bool good = a->spent < GRANTED + a->read * PER_BYTE;

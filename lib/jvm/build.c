@@ -31,7 +31,7 @@ struct jvm_pending {
 /* Which record a comment describes: the last class or method in front of it. */
 enum attached { TO_NOTHING, TO_CLASS, TO_METHOD };
 
-/* An original class from which members come. Stored directly before the name of the class. */
+/* An original class from which members come. In jvm_build.receivers this lies directly before the name of the class. */
 struct receiver {
     uint32_t file, flags; /* file: as in RECEIVERS (format.h); put_receivers() replaces it by the offset there */
 };
@@ -69,12 +69,12 @@ struct jvm_build {
     struct jvm_keys name_keys, once_keys; /* of the current class: its methods; its members by name and arguments */
     struct obfuscated_class *classes;
     struct jvm_method *methods;
-    uint32_t *named; /* by row of name_keys: row in `methods` */
+    uint32_t *named; /* for each row of name_keys, the row in `methods` */
     uint32_t method_count;
-    uint16_t *flags; /* by row of flag_keys */
+    uint16_t *flags; /* for each row of flag_keys */
     size_t class_capacity, method_capacity, named_capacity, flag_capacity;
     struct sl_buf members;              /* headers and members, in the order of the mapping */
-    struct last_lookup method, foreign; /* row of the last method of this class; the last class inlined from */
+    struct last_lookup method, foreign; /* row of a method of the current class; receiver of a class inlined from */
     struct jvm_pending pending;
     enum attached attached;
     bool in_class;
@@ -179,7 +179,7 @@ static void append_member(struct jvm_build *b, uint16_t flags)
                                        .start = m->start,
                                        .length = m->end - m->start};
     memcpy(out->data + at, &link, sizeof link);
-    const uint32_t offset = (uint32_t)at;
+    const uint32_t offset = (uint32_t)at; /* is linked behind the last member of its method */
     if (method->last != JVM_NO_ROW)
         memcpy(out->data + method->last + offsetof(struct member_header, next), &offset, sizeof offset);
     else
@@ -254,7 +254,7 @@ static void on_class(struct jvm_build *b, const struct sl_jvm_record *r)
     bool made;
     struct jvm_text name = jvm_string(&b->strings, r->obfuscated);
     b->original = r->original;
-    b->receiver = jvm_string(&b->receivers, r->original).id;
+    b->receiver = jvm_string(&b->receivers, r->original).id; /* the original class */
     b->class = jvm_key_row(&b->class_keys, (struct jvm_key){name.id, 0, 0}, &made);
     if (b->account.failed ||
         !sl_account_grow(&b->account, &b->classes, &b->class_capacity, b->class_keys.count, sizeof *b->classes)) {
@@ -294,7 +294,7 @@ static uint32_t find_method(struct jvm_build *b, struct sl_str obfuscated)
     return row;
 }
 
-/* Makes the method line b->pending: it is encoded when the next record is known. The ids of its method and class are kept for the next. */
+/* Makes the method line b->pending: it is encoded when the next record is known. b->method, b->foreign: see struct last_lookup. */
 static void on_method(struct jvm_build *b, const struct record_ahead *a)
 {
     const struct sl_jvm_member *m = &a->record.member;
@@ -487,7 +487,7 @@ static uint16_t get_flags(struct jvm_build *b, const struct member_header *link,
     if (!b->flag_keys.count)
         return 0;
     struct sl_reader r = sl_reader((struct sl_bytes){member, link->size}, false);
-    struct jvm_key key = {.a = link->receiver};
+    struct jvm_key key = {.a = link->receiver}; /* class, name, arguments; encode_member() put the last two first */
     key.b = (uint32_t)sl_read_uleb(&r);
     key.c = (uint32_t)sl_read_uleb(&r);
     uint32_t row = jvm_key_find(&b->flag_keys, key);
@@ -527,7 +527,7 @@ static size_t encode_front(const struct jvm_build *b, const struct member_header
         end = jvm_put_uleb(end, link->length);
     }
     if (link->flags & JVM_INLINED_FROM_OTHER_CLASS)
-        end = jvm_put_uleb(end, get_receiver(b, link->receiver).file);
+        end = jvm_put_uleb(end, get_receiver(b, link->receiver).file); /* put_receivers() set it to the offset */
     return (size_t)(end - out);
 }
 

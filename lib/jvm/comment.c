@@ -196,7 +196,7 @@ static struct sl_str as_json(struct sl_str text, struct sl_arena *arena)
         } else if (c == quote || (!quote && (c == '"' || c == '\''))) {
             quote = quote ? 0 : c;
             out[size++] = '"';
-        } else if (!quote && is_word(c) && !(i && sl_is_digit(text.data[i - 1]))) {
+        } else if (!quote && is_word(c) && !(i && sl_is_digit(text.data[i - 1]))) { /* the `e` of 1e5 begins no word */
             i = quote_word(text, i, out, &size) - 1;
         } else {
             if (c == '"')

@@ -14,7 +14,8 @@ struct jvm_frame_search {
     const struct sl_jvm_mapper *mapper;
     struct sl_jvm_query query;     /* its line may have been replaced by that of an outline's caller */
     struct jvm_original_class own; /* original class of the frame */
-    struct sl_str reference;       /* file of `own`, or its extension, which files named after a class get as well */
+    /* the extension, or else the whole name, of the file of `own`: files named after a class get this extension as well */
+    struct sl_str reference;
     struct jvm_members members;
     bool without_outlines; /* leave out members that are outlines (code that R8 moved out of several methods) */
     struct sl_jvm_frames *out;
@@ -358,11 +359,11 @@ static void apply_outline(struct jvm_frame_search *s, struct sl_jvm_outline *out
         }
 }
 
-/* Whether a frame is in an outline (code that R8 moved out of several methods), and in code of other methods that was inlined into it. */
+/* Where a frame is: in no outline (code that R8 moved out of several methods), in one, or in one and in methods inlined into that. */
 enum outline_part { OUTLINE_NONE, OUTLINE_WHOLE, OUTLINE_WITH_INLINED };
 
-/* Returns whether the frame is in an outline. Of the members whose range contains its line the last one, the outermost method, decides; if
- * the line is unknown or in no range, the first member of the method. */
+/* Returns whether the frame is in an outline. Of the members whose range contains its line the last one, the outermost method, decides; the
+ * others are inlined into it. If the line is unknown or in no range, the first member of the method decides. */
 static enum outline_part choose_outline_part(const struct jvm_frame_search *s)
 {
     struct jvm_members all = s->members;

@@ -34,18 +34,19 @@ enum sl_code sl_jvm_mapper_open(struct sl_bytes bytes, struct sl_jvm_mapper *map
 bool sl_jvm_mapper_class(const struct sl_jvm_mapper *mapper, struct sl_str obfuscated, struct sl_str *original);
 
 enum sl_jvm_by {
-    SL_JVM_BY_LINE,       /* the members whose range contains the line; line 0: it is unknown */
-    SL_JVM_BY_PARAMETERS, /* the members with these types of parameters, which have original names */
+    SL_JVM_BY_LINE,       /* finds the members whose range contains the line; line 0: it is unknown */
+    SL_JVM_BY_PARAMETERS, /* finds the members with these types of parameters, given by their original names */
 };
 
 struct sl_jvm_signatures;
 
-/* A frame of the running program, for which the original frames are wanted. "retrace:" only sl_jvm_mapper_retrace() uses the member. */
+/* A frame of the running program, for which the original frames are wanted. Only sl_jvm_mapper_retrace() uses the members marked
+ * "retrace". */
 struct sl_jvm_query {
     struct sl_str class, method;
     enum sl_jvm_by by;
     uint32_t line;
-    bool line_is_known;       /* retrace: the frame has a line, and be it 0 */
+    bool line_is_known;       /* retrace: the frame has a line, which may be 0 */
     struct sl_str file;       /* retrace: the file in the running program's frame: "SourceFile", "Native Method" */
     struct sl_str parameters; /* in the form of mappings: "int,java.lang.String" */
     struct sl_str descriptor; /* in the running program: "(ILa/b;)V"; data NULL = unknown */

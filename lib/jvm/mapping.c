@@ -88,6 +88,7 @@ static inline bool mapping_take_number(struct sl_str *line, uint32_t *out)
         return take_long_number(line, out);
     memcpy(&word, line->data, sizeof word);
     word ^= UINT64_C(0x3030303030303030);
+    /* the top bits of bytes that are no digits: adding 0x76 sets it for 10 or more */
     uint64_t others = (word | (word + UINT64_C(0x7676767676767676))) & UINT64_C(0x8080808080808080);
     /* of the bytes before the first that is no digit */
     unsigned bits = others ? (unsigned)__builtin_ctzll(others) & ~7u : 64;
@@ -241,7 +242,8 @@ static void look_ahead(struct sl_jvm_reader *reader, size_t at)
     reader->plain = at + plain;
 }
 
-/* Sets reader->line_end to the first LF or CR at or after `at`. CR is searched only beyond reader->plain, as there is none before. */
+/* Sets reader->line_end to the first LF or CR at or after `at`, and reader->newline to the first LF. CR is searched only beyond
+ * reader->plain, as there is none before. */
 static void find_line_end(struct sl_jvm_reader *reader, size_t at)
 {
     const char *text = reader->text.data, *newline, *cr;
@@ -349,7 +351,7 @@ bool sl_jvm_mapping_id(struct sl_str text, struct sl_debug_id *id)
     if (!ok)
         return false;
     memcpy(id->uuid, digest, sizeof id->uuid);
-    id->uuid[6] = (uint8_t)(0x50 | (id->uuid[6] & 0x0F)); /* version 5; below the variant of RFC 9562 */
-    id->uuid[8] = (uint8_t)(0x80 | (id->uuid[8] & 0x3F));
+    id->uuid[6] = (uint8_t)(0x50 | (id->uuid[6] & 0x0F)); /* version 5 */
+    id->uuid[8] = (uint8_t)(0x80 | (id->uuid[8] & 0x3F)); /* the variant of RFC 9562 */
     return true;
 }

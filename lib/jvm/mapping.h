@@ -79,7 +79,7 @@ struct sl_jvm_comment {
     enum sl_jvm_comment_kind kind;
     /* SOURCE_FILE: its name; REWRITE: descriptor of the thrown class; SIGNATURE: obfuscated descriptor of the method */
     struct sl_str text;
-    struct sl_jvm_position *positions; /* CALLSITE: for lines of the outline */
+    struct sl_jvm_position *positions; /* CALLSITE: which line of the caller each line of the outline stands for */
     size_t position_count;
     uint32_t remove; /* REWRITE: number of inner frames to remove; 0: the rule has no effect */
 };

@@ -1,4 +1,4 @@
-/* Reads classes, methods and members of a table in place. */
+/* Reads classes, methods and members (method lines) of the look-up table of a JVM mapping in place. Private to this folder. */
 #pragma once
 
 #include "jvm/format.h"
@@ -44,7 +44,7 @@ static inline struct sl_str jvm_text(const struct sl_jvm_mapper *mapper, uint32_
     return jvm_long_text(mapper, id);
 }
 
-/* Returns a class; empty if the id is invalid. */
+/* Returns the original class with this id (see RECEIVERS in format.h); one with an empty name if the id is invalid. */
 struct jvm_original_class jvm_original_class(const struct sl_jvm_mapper *mapper, uint32_t id);
 
 /* Prefetches the memory at this offset of the section. */

@@ -125,7 +125,7 @@ static size_t overload_end(const struct retrace *r, size_t at)
 {
     size_t end = group_end(r, at, r->member_count);
     const struct jvm_member *method = &r->members[end - 1];
-    /* the usual case, without looking at the members in between: the name belongs to one method */
+    /* the usual case: the name belongs to one method, so the members in between need not be looked at */
     if (at == 0 && same_signature(method, &r->members[r->member_count - 1]))
         return r->member_count;
     while (end < r->member_count) {
@@ -279,7 +279,7 @@ static bool is_any_ambiguous(const struct retrace *r)
 
 /* ---- frames ---- */
 
-/* Returns the text after the last dot. */
+/* Returns the text after the last dot; empty if there is no dot. */
 static struct sl_str get_extension(struct sl_str file)
 {
     const char *dot = file.size ? memrchr(file.data, '.', file.size) : NULL;

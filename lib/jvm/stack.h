@@ -13,7 +13,8 @@ struct sl_jvm_mappers {
 struct sl_jvm_stack {
     struct sl_jvm_mappers mappers;
     struct sl_jvm_outline *outlines; /* one for each mapper */
-    struct sl_str thrown;  /* the exception's original class while only outlines were looked up; then data NULL */
+    /* original class of the exception; data NULL once a frame that is in no outline was looked up */
+    struct sl_str thrown;
     struct sl_str wrapped; /* with `thrown`: another class that the exception's line names; data NULL = none */
 };
 

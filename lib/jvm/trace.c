@@ -1,7 +1,7 @@
 /* Rewrites JVM stack traces in text line by line: frames, and lines that name exceptions. */
 #include "jvm/trace.h"
 
-enum { MAX_FRAMES = 4096 }; /* that one line may become; a line with more is left unchanged */
+enum { MAX_FRAMES = 4096 }; /* frames that one line may become; a line that would become more is left unchanged */
 
 /* ---- lines ---- */
 
@@ -36,7 +36,7 @@ static bool is_word_char(char c)
 
 /* ---- frames ---- */
 
-/* Splits FILE:LINE into `file` and `line`; without digits behind the last colon all of it is the file. */
+/* Splits FILE:LINE into `file` and `line`. If it does not end with a colon and a number of at most 2^31 - 1, all of it is the file. */
 static void split_location(struct sl_str location, struct sl_jvm_trace_frame *f)
 {
     const char *end = location.data + location.size, *digits = end;
@@ -74,7 +74,7 @@ static bool has_bracket(const char *at, const char *end)
                 return true;
         return has_bracket_in_eight(end - 8);
     }
-    while (at < end && (*at | 1) != ')')
+    while (at < end && (*at | 1) != ')') /* `(` is 0x28, `)` 0x29 */
         at++;
     return at < end;
 }
@@ -249,7 +249,8 @@ struct thrown {
     const char *written; /* the line has been written up to here */
 };
 
-/* Reads a class name at `at`. False if there is none, or if neither the end of the line nor a colon or `]` follows it. */
+/* Reads a class name at `at`. False if there is none, or if neither the end of the line nor a colon or `]` follows it (Java prints
+ * "[CIRCULAR REFERENCE: a.b]"). */
 static bool read_named_class(const char *at, const char *end, struct sl_str *class)
 {
     const char *c = at;
@@ -262,7 +263,7 @@ static bool read_named_class(const char *at, const char *end, struct sl_str *cla
 }
 
 /* If a mapping has the class, writes the text of the line up to it and its original name; else nothing: that text is written later, with
- * what follows. Records the class in `thrown`. */
+ * what follows. Records the class in `thrown`; one in no mapping, by its own name, only if it has a dot, as other words are no classes. */
 static void put_class(struct sl_jvm_trace *t, struct sl_str class, struct thrown *thrown, struct sl_buf *out)
 {
     struct sl_str original;
@@ -337,8 +338,8 @@ static bool copy_name(struct sl_jvm_trace *t, struct sl_str *text)
     return text->data;
 }
 
-/* Begins the stack of an exception of the class `first` (data NULL = none). `last`, if another one, is a class named later in its line,
- * such as that of a cause. Copies the names, because the line is freed before the frames come. False when out of memory. */
+/* Begins the stack of an exception of the class `first` (data NULL = none). If `last` differs from `first`, it is a class that the line
+ * names later, such as that of a cause. Copies both names, because the line is freed before the frames come. False when out of memory. */
 static bool begin_stack(struct sl_jvm_trace *t, struct sl_str first, struct sl_str last)
 {
     bool wrapped = first.data && last.data && !sl_str_equal(first, last);

@@ -31,12 +31,12 @@ bool sl_jvm_trace_frame(struct sl_str line, struct sl_jvm_trace_frame *frame);
 bool sl_jvm_trace_class(struct sl_str *rest, struct sl_str *class);
 
 struct sl_jvm_trace {
-    /* options, which the caller may set after sl_jvm_trace_begin(), as on_unknown below */
+    /* options: the caller may set these, and on_unknown with its argument, after sl_jvm_trace_begin() */
     const struct sl_jvm_signatures *signatures; /* shows methods with their types; NULL: names only */
     bool all_classes;                           /* every word of a line may be a class */
     /* results: frames so far, and those with unknown classes, which are kept as they are */
     uint64_t frame_count, unknown_count;
-    void (*on_unknown)(void *arg, struct sl_str class); /* called for frames with an unknown class; NULL: not */
+    void (*on_unknown)(void *arg, struct sl_str class); /* called for frames with an unknown class; may be NULL */
     void *unknown_arg;
     struct sl_jvm_output_limit allowance; /* allowance.refused: lines left unchanged as the output would be too large */
     /* private from here on */
@@ -49,7 +49,7 @@ struct sl_jvm_trace {
     struct sl_jvm_frame few_frames[16]; /* enough for most lines */
 };
 
-/* False when out of memory. Call sl_jvm_trace_end() in either case. */
+/* Starts with an empty stack and no options. False when out of memory. Call sl_jvm_trace_end() in either case. */
 bool sl_jvm_trace_begin(struct sl_jvm_trace *trace, const struct sl_jvm_mappers *mappers);
 
 /* Appends the retraced form of a line, which may include its line end (LF, CR LF); every line of `out` has one. False when out
