@@ -340,7 +340,7 @@ static void flip_registers(const struct analyser *r, uint32_t access_size)
 }
 
 /* Finds valid addresses that differ in one bit, flipped by a defect of the hardware, from the accessed one or from a register. None for
- * null pointers, for other processors than x86-64 and AArch64, or without known accesses on AArch64. False when out of memory. */
+ * null pointers, on processors other than x86-64 and AArch64, or on AArch64 if the accesses are unknown. False when out of memory. */
 static bool find_flips(struct analyser *r, struct sl_arena *arena)
 {
     const struct sl_minidump_analysis *out = r->out;
@@ -353,6 +353,7 @@ static bool find_flips(struct analyser *r, struct sl_arena *arena)
     uint64_t address = out->adjustment == SL_MINIDUMP_NON_CANONICAL ? out->adjusted : r->dump->crash_address;
     const struct sl_disasm_access *access =
         effects->has_accesses ? access_at(effects, r->dump->crash_address, 0) : NULL;
+    /* an access that includes the reported address began at the address in `access` */
     flip_bits(r, access ? access->address : address, NULL, access ? access->size : 0);
     if (out->has_instruction)
         flip_registers(r, access ? access->size : 0);
@@ -381,7 +382,7 @@ static bool is_not_accessed(const struct analyser *r, bool is_overflow)
         return false;
     if (is_overflow)
         return !effects->access_count;
-    if (r->operation == EXECUTE)
+    if (r->operation == EXECUTE) /* what could not be executed is at the program counter */
         return r->registers.value[r->numbers.pc] != address;
     for (size_t i = 0; i < effects->access_count; i++)
         if (!effects->accesses[i].size) /* size of the access is unknown */

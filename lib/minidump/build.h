@@ -10,11 +10,12 @@
 
 #include "minidump/minidump.h"
 
-/* Sorts the memory regions by address, and those of module files; drops each that begins inside the one before. */
+/* Sorts by address the memory regions of the dump and, in a list of their own, those from module files; drops each region that begins
+ * inside the one before. */
 void sl_minidump_sort_memory(struct sl_minidump *dump);
 
-/* Returns the region that contains the address, or NULL. Memory of the dump precedes that of module files. After
- * sl_minidump_sort_memory(). */
+/* Returns the region that contains the address, or NULL. Memory of the dump takes precedence over that of module files. Call
+ * sl_minidump_sort_memory() first. */
 const struct sl_minidump_memory *sl_minidump_memory_at(const struct sl_minidump *dump, uint64_t address);
 
 /* Sorts the modules by address and builds `module_map`; the module whose list_index is `main_index` becomes the main one.

@@ -29,7 +29,8 @@ static enum sl_code check_frames(const struct sl_minidump_prewalked *thread, siz
                            (unsigned long long)address);
         if (size > *named)
             return sl_fail(error, SL_MALFORMED,
-                           "stream of client stacks: the symbol names of all frames are too long for its size");
+                           "stream of client stacks: the symbol names of all frames together are too long for a "
+                           "stream of this size");
         *named -= size;
     }
     return SL_OK;
@@ -74,7 +75,7 @@ enum sl_code sl_minidump_client_stacks(const struct sl_minidump *dump, struct sl
     uint32_t version = sl_read_u32(&r);
     uint64_t threads = sl_read_u32(&r), frames = sl_read_u32(&r), symbols = sl_read_u32(&r);
     if (r.failed)
-        return sl_fail(error, SL_MALFORMED, "stream of client stacks: the header is cut");
+        return sl_fail(error, SL_MALFORMED, "stream of client stacks: the header is cut off; is the dump truncated?");
     if (version != VERSION)
         return sl_fail(error, SL_MALFORMED, "stream of client stacks: version %lu is not supported, only %d",
                        (unsigned long)version, VERSION);

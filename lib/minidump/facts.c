@@ -100,10 +100,11 @@ static void read_soft_errors(struct dump_reader *d, struct sl_minidump_facts *fa
 enum sl_code sl_minidump_read_facts(const struct sl_minidump *dump, struct sl_arena *arena,
                                     struct sl_minidump_facts *facts, struct sl_error *error)
 {
-    struct sl_minidump copy = *dump;
+    struct sl_minidump copy = *dump; /* `dump` is const, the reader's is not */
     struct dump_reader d = {.dump = &copy, .arena = arena};
     *facts = (struct sl_minidump_facts){.has_process_id = dump->has_process_id, .process_id = dump->process_id};
-    sl_budget_init(&d.budget, dump->bytes.size); /* texts that several entries share are copied up to the file's size */
+    /* only the memory limit matters (dump_charge): copies of texts that several entries share take at most the size of the file */
+    sl_budget_init(&d.budget, dump->bytes.size);
     sl_budget_limit(&d.budget, dump->bytes.size, NULL, NULL);
     read_handles(&d, facts);
     facts->has_mappings = dump_stream(dump, STREAM_LINUX_MAPS).data != NULL;

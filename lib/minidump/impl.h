@@ -151,7 +151,7 @@ enum sl_code dump_read_microdump(struct sl_bytes log, struct sl_arena *arena, st
 
 /* ---- context.c ---- */
 
-/* Number of a processor, which does not occur in dumps: x86 registers in a CONTEXT of amd64, of a thread that was running 32-bit code. */
+/* A processor number of our own, which no dump contains: x86 registers in a CONTEXT of amd64, of a thread that ran 32-bit code. */
 enum { DUMP_X86_ON_AMD64 = 1 << 16 };
 
 /* True if the bytes are a register context of the processor. */

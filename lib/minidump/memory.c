@@ -15,7 +15,7 @@ static bool is_region(const struct sl_minidump_memory *memory)
     return memory->bytes.data && memory->bytes.size && memory->address + memory->bytes.size > memory->address;
 }
 
-/* Reads MINIDUMP_MEMORY64_LIST, whose contents are contiguous in the file. Returns false if any region is invalid:
+/* Reads MINIDUMP_MEMORY64_LIST, whose contents are contiguous in the file. False if the dump has no such list, or if any region is invalid:
  * none is used then. */
 static bool read_long_list(struct dump_reader *d)
 {

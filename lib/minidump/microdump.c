@@ -99,7 +99,9 @@ static bool parse_message(struct sl_str line, struct log_sender sender, struct s
 bool sl_microdump_is_in(struct sl_bytes bytes)
 {
     struct sl_str text = {(const char *)bytes.data, bytes.size};
-    enum { EARLY = 64 }; /* a program file may contain the marker; only a file without NULs before it is a log */
+    /* A program file may contain the marker; only a file without NULs before it is a log. Most binary files have a NUL in their first
+     * EARLY bytes, so they need not be searched. */
+    enum { EARLY = 64 };
     if (sl_str_starts(text, SL_STR("MDMP")) || sl_str_starts(text, SL_STR("PMDM")) ||
         (text.size && memchr(text.data, 0, text.size < EARLY ? text.size : EARLY)))
         return false;
@@ -126,6 +128,7 @@ static void find_end(struct sl_str rest, struct log_sender sender, struct sl_mic
             break;
         }
     }
+    /* without its end mark it ends where the second process began */
     found->text.size = (size_t)((found->is_whole || !other ? end : other) - found->text.data);
 }
 
@@ -171,7 +174,7 @@ struct microdump {
     struct sl_str machine, os_text; /* "armv7l", and the text after it */
     struct sl_str product, process_type, graphics;
     struct sl_buf context, stack;
-    struct stack_piece open; /* the piece being read; size 0: none */
+    struct stack_piece open; /* the part of the stack being read; size 0: none */
     struct sl_arena_array pieces, modules;
 };
 

@@ -195,7 +195,8 @@ enum sl_code dump_read(struct sl_bytes bytes, struct sl_arena *arena, struct sl_
 {
     struct dump_reader d = {.dump = dump, .arena = arena};
     *dump = (struct sl_minidump){.bytes = bytes};
-    sl_budget_init(&d.budget, bytes.size); /* copies of texts and contexts take at most the file's size */
+    /* only the memory limit matters (dump_charge): copies of texts and contexts take at most the size of the file */
+    sl_budget_init(&d.budget, bytes.size);
     sl_budget_limit(&d.budget, bytes.size, NULL, NULL);
     enum sl_code code = read_header(&d, error);
     if (code != SL_OK)

@@ -93,7 +93,7 @@ struct sl_minidump {
     uint64_t crash_address; /* valid if has_exception */
     bool has_signal;        /* core files: the exception is this signal of Linux, with its si_code */
     uint32_t signal, signal_code;
-    /* the program: first valid one in the file's list; NULL: none, or dropped */
+    /* the program's own module, which is the first valid one in the file's list; NULL if there is none or it was dropped */
     const struct sl_crash_module *main_module;
     struct sl_range_map module_map; /* index of crash.modules, which may overlap */
     struct sl_minidump_stream *streams;
@@ -103,7 +103,7 @@ struct sl_minidump {
     struct sl_minidump_thread *threads;    /* parallel to crash.threads */
     struct sl_minidump_unloaded *unloaded; /* in file order */
     struct sl_minidump_annotation *annotations;
-    struct sl_minidump_mapping *mappings; /* Linux and Android, in file order; cores: its segments */
+    struct sl_minidump_mapping *mappings; /* Linux and Android, in file order; of a core file: its segments */
     struct sl_str *crash_info;            /* messages of macOS' `__crash_info` sections */
     size_t stream_count, memory_count, file_memory_count, unloaded_count, annotation_count, mapping_count,
         crash_info_count;

@@ -150,7 +150,7 @@ static bool read_listed(struct dump_reader *d, struct sl_reader *r, struct sl_cr
     record.timestamp = sl_read_u32(r);
     module->code_file = dump_string(d, sl_read_u32(r));
     read_version(d, r, module);
-    /* for the size of the record, which dump_location() reads, too; only one with a size must be valid */
+    /* looks at the record's size, which dump_location() reads again: with size 0 the module has no record, which is not invalid */
     location = *r;
     bool has_codeview = sl_read_u32(&location) != 0;
     record.codeview = dump_location(d->dump, r, NULL);
@@ -235,6 +235,7 @@ bool sl_minidump_map_modules(struct sl_minidump *dump, struct sl_arena *arena)
     struct sl_range *ranges = SL_ARENA_ARRAY(arena, struct sl_range, count + 1);
     for (size_t i = 0; ranges && i < count; i++) {
         const struct sl_crash_module *module = &dump->crash.modules[i];
+        /* first address, last address, and whether it takes precedence where modules overlap */
         ranges[i] = (struct sl_range){module->address, module->address + module->size - 1, sl_crash_has_id(module)};
     }
     return ranges && sl_range_map_build(arena, ranges, count, &dump->module_map);

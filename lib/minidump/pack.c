@@ -10,7 +10,7 @@ static void pack_place(const struct sl_minidump *dump, struct sl_bytes bytes, st
     sl_buf_u64(out, bytes.data ? bytes.size : 0);
 }
 
-/* Writes the registers with which the walk of a thread begins; for a thread that is not walked a set in which none is valid. */
+/* Writes the registers with which the walk of a thread begins; for a thread that is not walked, registers of which none is valid. */
 static void pack_registers(const struct sl_minidump *dump, size_t thread, struct sl_buf *out)
 {
     struct sl_registers registers = {.valid = 0};

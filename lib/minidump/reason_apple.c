@@ -134,7 +134,8 @@ static unsigned bits(uint64_t value, unsigned shift, unsigned mask)
     return value >> shift & mask;
 }
 
-/* Returns the name of a limit's flavor (osfmk/kern/exc_resource.h of XNU); NULL if it is unknown. */
+/* Returns the name of a kind of limit ("flavor" in osfmk/kern/exc_resource.h of XNU) on a type of resource, such as 1, the CPU; NULL if it
+ * is unknown. */
 static const char *flavor_of_resource(unsigned type, unsigned flavor)
 {
     static const struct {
@@ -173,7 +174,7 @@ static void put_resource_tail(char text[128], unsigned type, uint64_t code, uint
         snprintf(text, 128, "interval: %us I/O limit: %u%% I/O observed: %u%%", bits(code, 15, 0x1FFFF),
                  bits(code, 0, 0x7FFF), bits(sub, 0, 0x7FFF));
         break;
-    default: snprintf(text, 128, "high watermark limit: %u", bits(code, 0, 0x7FFF));
+    default: snprintf(text, 128, "high watermark limit: %u", bits(code, 0, 0x7FFF)); /* 5, threads */
     }
 }
 

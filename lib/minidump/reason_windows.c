@@ -152,7 +152,7 @@ static const char *access_kind(uint64_t access)
     return dump_find_name(kinds, access);
 }
 
-/* Returns "text / prefix name" (no blank between these two), or "text / number" if `name` is NULL. */
+/* Returns `text`, " / ", and then `prefix` and `name` joined; or instead of these two the number, if `name` is NULL. */
 static struct sl_str name_or_number(struct dump_reader *d, const char *text, const char *prefix, const char *name,
                                     uint64_t number)
 {
@@ -160,7 +160,8 @@ static struct sl_str name_or_number(struct dump_reader *d, const char *text, con
                 : dump_printf(d, "%s / 0x%08llx", text, (unsigned long long)number);
 }
 
-/* Describes exceptions whose parameters say more: the kind of access, the status of a failed read, the cause of a fast fail. */
+/* Describes exceptions whose parameters say more: the kind of access, the status of a failed read, the cause of a fast fail. Data NULL for
+ * any other exception. */
 static struct sl_str describe_exception(struct dump_reader *d, const struct dump_exception *exception)
 {
     const char *kind = exception->parameter_count >= 1 ? access_kind(exception->parameters[0]) : NULL;

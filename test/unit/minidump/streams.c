@@ -290,7 +290,7 @@ TEST(stacks_sent_by_the_client_are_read)
     assert_false(sl_minidump_client_frames(&client, 1235, &arena, &frames, &count));
     assert_int_equal(count, 0);
     assert_int_equal(read_client(good, 3, "", &client, &error), SL_MALFORMED);
-    assert_string_equal(error.message, "stream of client stacks: the header is cut");
+    assert_string_equal(error.message, "stream of client stacks: the header is cut off; is the dump truncated?");
     assert_int_equal(read_client(version, 4, "", &client, &error), SL_MALFORMED);
     assert_string_equal(error.message, "stream of client stacks: version 2 is not supported, only 1");
     assert_int_equal(read_client(good, 12, "honks", &client, &error), SL_MALFORMED);
