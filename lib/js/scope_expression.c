@@ -127,7 +127,7 @@ static enum js_state word_operand(struct js_parser *p, enum js_word word, const 
 }
 
 /* Called where an operand should begin but none does. Valid only for empty brackets, a comma before the closing bracket, holes of arrays,
- * and empty parts of a `for`; else an error. */
+ * and empty parts of a `for`; else an error. `before` is the last byte of the token in front. */
 static enum js_state no_operand(struct js_parser *p)
 {
     uint8_t c = js_peek(p, 0), before = p->token_end > p->begin ? p->token_end[-1] : 0;
@@ -589,7 +589,7 @@ static enum js_state curly_bracket(struct js_parser *p)
     case L_OBJECT: return MEMBER;
     case L_TEMPLATE:
         p->depth--;
-        p->at++;
+        p->at++; /* not js_advance(): white space is part of the template's text */
         return js_template(p);
     default: return insert_semicolon(p);
     }

@@ -286,6 +286,7 @@ static bool modifies(const struct js_parser *p, uint8_t modifier)
         return false;
     if (modifier & (M_GET | M_SET) && c == '*') /* a field named `get`, then a generator */
         return false;
+    /* a name, a number, a string, `[key]`, `#key`, the `*` of a generator, a number like `.5`, or a static block */
     return js_name_begins(c) || sl_is_digit((char)c) || (c && strchr("\"'[#*.", c)) ||
            (modifier == M_STATIC && c == '{');
 }

@@ -32,6 +32,7 @@ enum sl_code sl_smcache_open(struct sl_bytes bytes, struct sl_smcache *c, struct
     c->start_count = (uint32_t)(s[SECTION_STARTS].size / STARTS_ROW);
     c->boundary_count = (uint32_t)(s[SECTION_BOUNDARIES].size / STARTS_ROW);
     c->node_count = (uint32_t)(s[SECTION_NODES].size / NODE_SIZE);
+    /* a row of eight bytes for each source; without them the map has no scopes of sources */
     c->has_source_starts = c->start_count && s[SECTION_SOURCE_STARTS].size == (uint64_t)c->source_count * 8;
     bool good = open_units(&c->table, SECTION_NAMES, SECTION_NAME_OFFSETS, &c->names, &c->name_count) &&
                 open_units(&c->table, SECTION_FUNCTIONS, SECTION_FUNCTION_OFFSETS, &c->functions, &c->function_count) &&

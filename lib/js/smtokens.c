@@ -136,6 +136,7 @@ static void put_tokens(struct smcache_writer *w, const struct sl_sourcemap_batch
     else
         v.columns[COLUMN_SCOPE] = NULL, v.least[COLUMN_SCOPE] = v.widths[COLUMN_SCOPE] = 0;
     sl_buf_u64(&w->keys, (uint64_t)b->line[from] << 32 | b->column[from]);
+    /* of the block in the section BLOCKS, which is the last one while tokens are written */
     size_t offset = w->table.file.size - w->table.sections[w->table.section_count - 1].offset;
     w->table.too_large |= offset / 8 > UINT32_MAX || w->block_count == UINT32_MAX;
     sl_buf_u32(&w->places, (uint32_t)(offset / 8));

@@ -48,7 +48,7 @@ struct jvm_method {
     uint32_t traits;
 };
 
-/* Header of an encoded member, which follows: `size` bytes. `next` is the offset of the next member of its method. */
+/* Stands before each encoded member, which has `size` bytes. `next` is the offset of the next member of the same method. */
 struct member_header {
     uint32_t next, receiver, size, flags;
     uint32_t start, length; /* of its range */

@@ -6,8 +6,8 @@
 #include "base/grow.h"
 #include "jvm/names.h"
 
-/* MAX_LINES: source lines of a member without a range that become frames. MAX_ALTERNATIVES: methods that a frame without a
- * line may become. */
+/* MAX_LINES: so many source lines of a member without a range become frames at most. MAX_ALTERNATIVES: a frame without a line
+ * becomes at most so many methods. */
 enum { MAX_LINES = 65535, MAX_ALTERNATIVES = 256 };
 
 struct jvm_frame_search {

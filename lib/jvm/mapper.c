@@ -62,7 +62,7 @@ struct jvm_original_class jvm_original_class(const struct sl_jvm_mapper *m, uint
 
 /* ---- hash tables ---- */
 
-/* Iterator over the rows of a hash table (CLASSES or METHODS) that have a hash. */
+/* Iterator over those rows of a hash table (CLASSES or METHODS) that have the hash `hash`. */
 struct rows {
     struct sl_bytes bytes;
     size_t size; /* of a row */

@@ -29,7 +29,7 @@ static bool map_again(struct sl_jvm_stack *stack, size_t mapper, size_t first, s
         query.line = frame->has_line ? frame->line : 0;
         enum sl_jvm_answer answer =
             sl_jvm_mapper_frame(stack->mappers.items[mapper], &query, &stack->outlines[mapper], &mapped);
-        if (answer != SL_JVM_UNKNOWN)
+        if (answer != SL_JVM_UNKNOWN) /* its frames, if rules and outlines left any, are in `mapped` */
             continue;
         if (!sl_jvm_frames_add(&mapped, frame))
             break;

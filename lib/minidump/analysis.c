@@ -5,11 +5,11 @@
 #include "minidump/regions.h"
 
 enum {
-    LOW = 0x2000,                          /* addresses up to here are a null pointer and the offset of a member */
-    NEARBY = 0x1000,                       /* distance within which a register confirms that an address is meant */
-    MAX_GUARD = 32 << 10,                  /* regions without access of at least this size are no guard pages */
-    MAX_STACK_GAP = 64 << 10,              /* distance of an access from the stack pointer and from the stack */
-    MAX_FLIPS = 64 * (SL_DISASM_BASES + 1) /* each bit of the address and of each register in it */
+    LOW = 0x2000,             /* addresses up to here are a null pointer and the offset of a member */
+    NEARBY = 0x1000,          /* distance within which a register confirms that an address is meant */
+    MAX_GUARD = 32 << 10,     /* regions without access of at least this size are no guard pages */
+    MAX_STACK_GAP = 64 << 10, /* an access farther from the stack pointer or the stack is no stack overflow */
+    MAX_FLIPS = 64 * (SL_DISASM_BASES + 1) /* each bit of the accessed address, and of each register used for it */
 };
 enum { STACK_OVERFLOW = 0xC00000FD, ACCESS_VIOLATION = 0xC0000005 };
 enum operation { ANY, READ, WRITE, EXECUTE }; /* what was not permitted; ANY: the dump does not say */

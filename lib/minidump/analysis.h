@@ -33,7 +33,7 @@ enum sl_minidump_inconsistency {
 struct sl_minidump_analysis {
     bool has_exception;   /* false: the dump has no exception, and nothing is known */
     bool has_instruction; /* false: the dump does not hold the instruction, or it is invalid; its effects are unknown */
-    struct sl_disasm_effects effects;  /* `source` of flips points to its register names */
+    struct sl_disasm_effects effects;  /* flips[].source points to register names in it */
     bool is_guard[SL_DISASM_ACCESSES]; /* for each access: its address is in what is likely a guard page */
     bool has_next;                     /* the instruction jumps to `next` instead of falling through */
     uint64_t next;

@@ -79,12 +79,12 @@ enum sl_code sl_minidump_client_stacks(const struct sl_minidump *dump, struct sl
     if (version != VERSION)
         return sl_fail(error, SL_MALFORMED, "stream of client stacks: version %lu is not supported, only %d",
                        (unsigned long)version, VERSION);
-    uint64_t frames_at = (HEADER_SIZE + threads * THREAD_SIZE + 7) & ~UINT64_C(7);
+    uint64_t frames_at = (HEADER_SIZE + threads * THREAD_SIZE + 7) & ~UINT64_C(7); /* padded to 8 bytes */
     uint64_t symbols_at = frames_at + frames * FRAME_SIZE;
     if (symbols_at + symbols != bytes.size)
         return sl_fail(error, SL_MALFORMED,
                        "stream of client stacks: its size differs from what its header says; is the dump truncated?");
-    client->threads = SL_ARENA_ARRAY(arena, struct sl_minidump_prewalked, threads + 1);
+    client->threads = SL_ARENA_ARRAY(arena, struct sl_minidump_prewalked, threads + 1); /* + 1: not NULL for 0 */
     if (!client->threads)
         return sl_budget_fail(arena->budget, error);
     client->count = threads;

@@ -32,7 +32,7 @@ struct sl_minidump_facts {
     uint64_t microcode;        /* microcode version of the processor, from /proc/cpuinfo */
 };
 
-/* Reads the facts; what is malformed or missing in the dump is left out. All results lie in the arena or in the dump's file; their size is
+/* Reads these parts of a dump; what is malformed or missing is left out. All results lie in the arena or in the dump's file; their size is
  * proportional to the file. SL_BUSY if out of memory. Pure function. */
 enum sl_code sl_minidump_read_facts(const struct sl_minidump *dump, struct sl_arena *arena,
                                     struct sl_minidump_facts *facts, struct sl_error *error);

@@ -36,7 +36,7 @@ static bool read_long_list(struct dump_reader *d)
     return true;
 }
 
-/* Reads MINIDUMP_MEMORY_LIST; regions that are invalid or have the file offset 0 are left out. */
+/* Reads MINIDUMP_MEMORY_LIST. Left out are regions that are invalid, or at file offset 0, where the header is. */
 static void read_list(struct dump_reader *d)
 {
     struct sl_minidump *dump = d->dump;

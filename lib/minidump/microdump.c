@@ -394,7 +394,7 @@ static void read_fingerprint(struct sl_str fingerprint, uint32_t version[3])
     if (slash == rest.size || find_text(fingerprint, SL_STR("/")) > colon)
         return;
     for (size_t i = 0; i < slash && count < 3; i++) {
-        if (sl_is_digit(rest.data[i]) && version[count] < 100000)
+        if (sl_is_digit(rest.data[i]) && version[count] < 100000) /* stays below 32 bits */
             version[count] = version[count] * 10 + (uint32_t)(rest.data[i] - '0');
         else if (rest.data[i] != '.' || ++count == 3)
             return;
@@ -423,14 +423,14 @@ static void put_system(struct dump_writer *w, const struct microdump *m)
     begin_stream(w, STREAM_SYSTEM_INFO);
     /* 0x8003 is Breakpad's number of ARM64, whose context has 796 bytes; 12 is that of Windows, whose context has 912 */
     sl_buf_u16(&w->out, m->cpu == 0x8003 && m->context.size >= 912 ? 12 : m->cpu);
-    sl_buf_fill(&w->out, 0, 4);
+    sl_buf_fill(&w->out, 0, 4); /* model and stepping of the processor */
     sl_buf_u8(&w->out, (uint8_t)m->cpu_count);
-    sl_buf_u8(&w->out, 0);
+    sl_buf_u8(&w->out, 0); /* kind of Windows */
     for (int i = 0; i < 3; i++)
         sl_buf_u32(&w->out, version[i]);
     sl_buf_u32(&w->out, m->platform);
     sl_buf_u32(&w->out, (uint32_t)at);
-    sl_buf_fill(&w->out, 0, 28);
+    sl_buf_fill(&w->out, 0, 28); /* suites of Windows, features of the processor */
     end_stream(w);
 }
 
@@ -451,7 +451,7 @@ static void put_thread(struct dump_writer *w, const struct microdump *m, const s
 {
     begin_stream(w, STREAM_THREAD_LIST);
     sl_buf_u32(&w->out, 1);
-    sl_buf_fill(&w->out, 0, 24);
+    sl_buf_fill(&w->out, 0, 24); /* id, suspend count, priorities, TEB */
     sl_buf_u64(&w->out, stack ? stack->address : 0);
     put_location(w, stack ? stack->size : 0, stack ? memory_at + stack->at : 0);
     put_location(w, m->context.size, context_at);
@@ -478,16 +478,16 @@ static void put_crash(struct dump_writer *w, const struct microdump *m, size_t c
     if (!m->has_reason) {
         begin_stream(w, STREAM_BREAKPAD_INFO);
         sl_buf_u32(&w->out, REQUESTING_THREAD_VALID);
-        sl_buf_fill(&w->out, 0, 8);
+        sl_buf_fill(&w->out, 0, 8); /* ids of the thread that wrote the dump and of the requesting one */
         end_stream(w);
         return;
     }
     begin_stream(w, STREAM_EXCEPTION);
-    sl_buf_fill(&w->out, 0, 8);
+    sl_buf_fill(&w->out, 0, 8); /* thread id, padding */
     sl_buf_u32(&w->out, (uint32_t)m->signal);
-    sl_buf_fill(&w->out, 0, 12);
+    sl_buf_fill(&w->out, 0, 12); /* flags, nested exception */
     sl_buf_u64(&w->out, m->address);
-    sl_buf_fill(&w->out, 0, 8 + 15 * 8);
+    sl_buf_fill(&w->out, 0, 8 + 15 * 8); /* number of parameters, padding, parameters */
     put_location(w, m->context.size, context_at);
     end_stream(w);
 }

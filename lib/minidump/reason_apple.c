@@ -161,16 +161,16 @@ static const char *flavor_of_resource(unsigned type, unsigned flavor)
 static void put_resource_tail(char text[128], unsigned type, uint64_t code, uint64_t sub)
 {
     switch (type) {
-    case 1:
+    case 1: /* CPU */
         snprintf(text, 128, "interval: %us CPU limit: %u%% CPU consumed: %u%%", bits(code, 7, 0x1FFFFFF),
                  bits(code, 0, 7), bits(sub, 0, 7));
         break;
-    case 2:
+    case 2: /* wakeups */
         snprintf(text, 128, "interval: %us wakeups permitted: %u wakeups observed: %u", bits(code, 20, 0xFFFFF),
                  bits(code, 0, 0xFFF), bits(sub, 0, 0xFFF));
         break;
     case 3: snprintf(text, 128, "high watermark limit: %uMiB", bits(code, 0, 0x1FFF)); break;
-    case 4:
+    case 4: /* I/O */
         snprintf(text, 128, "interval: %us I/O limit: %u%% I/O observed: %u%%", bits(code, 15, 0x1FFFF),
                  bits(code, 0, 0x7FFF), bits(sub, 0, 0x7FFF));
         break;
