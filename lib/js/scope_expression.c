@@ -264,7 +264,7 @@ static enum js_state subscript(struct js_parser *p)
         return FAILED;
     js_advance(p, 1);
     struct js_level *top = js_top(p);
-    top->at = js_offset(p);
+    top->at = js_offset(p); /* of the expression inside the brackets */
     top->size = p->base;
     if (chained)
         p->base = p->step_count;
@@ -301,6 +301,7 @@ static enum js_state subscript_ended(struct js_parser *p)
  * `async`: the stack keeps that offset in `at`. */
 static enum js_state call(struct js_parser *p)
 {
+    /* the operand in front is `async` alone, and no line ends after it */
     bool async = p->operand == O_CHAIN && p->operand_at == p->async_at && p->step_count == p->base + 1 && !p->newline;
     if (!js_push(p, L_CALL, 0))
         return FAILED;
@@ -553,7 +554,7 @@ static enum js_state square_bracket(struct js_parser *p)
     const struct js_level *top = js_top(p);
     switch (top->kind) {
     case L_ARRAY:
-        p->operand = O_PATTERN;
+        p->operand = O_PATTERN; /* may be one */
         p->operand_node = top->node;
         p->depth--;
         js_advance(p, 1);
@@ -586,7 +587,7 @@ static enum js_state insert_semicolon(struct js_parser *p)
 static enum js_state curly_bracket(struct js_parser *p)
 {
     switch (js_top(p)->kind) {
-    case L_OBJECT: return MEMBER;
+    case L_OBJECT: return MEMBER; /* js_member() reads the brace */
     case L_TEMPLATE:
         p->depth--;
         p->at++; /* not js_advance(): white space is part of the template's text */

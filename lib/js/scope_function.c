@@ -144,7 +144,7 @@ static enum js_state class_ended(struct js_parser *p)
 /* Ends an object literal at its `}`; if `=` follows, it turns out to be a pattern. */
 static enum js_state object_ended(struct js_parser *p)
 {
-    p->operand = O_PATTERN;
+    p->operand = O_PATTERN; /* may be one */
     p->operand_node = js_top(p)->node;
     p->depth--;
     js_advance(p, 1);
@@ -182,7 +182,7 @@ static enum js_state method(struct js_parser *p, const struct js_class_member *m
             js_set_outer(p, member->node, name);
         scope = js_open_scope(p, member->start, kind, name);
     }
-    /* CLEAR: the body does not begin a name of its own, see above */
+    /* CLEAR: names of functions in the body continue that of the object literal */
     if (!push_function(p, L_FUNCTION, scope, !in_class && (get || set) ? CLEAR : 0, AFTER_MEMBER))
         return FAILED;
     return function_parameters(p, member->modifiers & M_ASYNC, member->modifiers & M_GENERATOR);

@@ -88,7 +88,7 @@ enum js_for { FOR_INIT, FOR_TEST, FOR_UPDATE, FOR_EACH };
 struct js_level {
     uint8_t kind, flags;
     uint8_t what; /* js_after, js_head or js_for; L_TRY: 1 after catch, 2 after finally; L_FIELD: kind of the key */
-    uint32_t at, size; /* see the kinds in enum js_level_kind */
+    uint32_t at, size; /* mostly where a text is in the script; enum js_level_kind says it for each kind */
     uint32_t scope;    /* function, arrow, class: the result of js_open_scope() */
     uint32_t node; /* name part to which functions inside append their names; UNKNOWN until the first such function */
 };

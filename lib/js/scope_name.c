@@ -14,7 +14,7 @@ struct name {
     const struct sl_js_part *replaced;
 };
 
-/* True if names are to be written as Symbolicator writes them, see struct sl_js_naming. */
+/* True if names are to be written as Symbolicator writes them, which leaves out some dots. */
 static bool is_compat(const struct name *name)
 {
     return name->naming && name->naming->compat;

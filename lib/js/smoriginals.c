@@ -394,7 +394,7 @@ void smcache_free_originals(struct smcache_writer *w)
 static bool put_source_starts(struct smcache_writer *w)
 {
     const struct original_scopes *o = &w->originals;
-    /* + 1: not 0 without sources */
+    /* + 1, so that the size is not 0 if there are no sources */
     uint32_t *rows = sl_account_alloc(&w->account, w->source_count * 2 + 1, sizeof *rows);
     if (!rows)
         return false;

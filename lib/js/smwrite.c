@@ -32,7 +32,7 @@ static struct source_record *add_source(struct smcache_writer *w, struct sl_map 
         void **slot = key ? sl_map_find_or_add(numbers, (struct sl_str){key, size}, NULL) : NULL;
         if (!slot)
             return NULL;
-        if (*slot)
+        if (*slot) /* the values in `numbers` are 1 + the record; NULL: the name is new */
             record = (size_t)(uintptr_t)*slot - 1;
         *slot = (void *)(uintptr_t)(record + 1);
         w->numbers[number] = (uint32_t)record;

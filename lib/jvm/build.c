@@ -248,7 +248,7 @@ static void list_methods(struct jvm_build *b)
         name_method(b, row);
 }
 
-/* Begins a class, or continues it if the mapping has named it before: then members are added to its methods, but file and flags reset. */
+/* Begins a class, or continues it if it occurred before: then members are added to its methods, but file and flags are reset. */
 static void on_class(struct jvm_build *b, const struct sl_jvm_record *r)
 {
     bool made;
@@ -294,7 +294,7 @@ static uint32_t find_method(struct jvm_build *b, struct sl_str obfuscated)
     return row;
 }
 
-/* Makes the method line b->pending: it is encoded when the next record is known. b->method, b->foreign: see struct last_lookup. */
+/* Makes the line b->pending: it is encoded when the next record is known. The last look-ups, b->method and b->foreign, are used again. */
 static void on_method(struct jvm_build *b, const struct record_ahead *a)
 {
     const struct sl_jvm_member *m = &a->record.member;
@@ -302,7 +302,7 @@ static void on_method(struct jvm_build *b, const struct record_ahead *a)
     p->member = *m;
     if (!is_same(&b->method, m->obfuscated))
         b->method = (struct last_lookup){m->obfuscated, find_method(b, m->obfuscated), true};
-    if (m->receiver.data && !is_same(&b->foreign, m->receiver))
+    if (m->receiver.data && !is_same(&b->foreign, m->receiver)) /* inlined from another class */
         b->foreign = (struct last_lookup){m->receiver, jvm_string_add(&b->receivers, &a->receiver).id, true};
     p->method = b->method.found;
     p->receiver = m->receiver.data ? b->foreign.found : b->receiver;

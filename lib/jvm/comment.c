@@ -40,7 +40,7 @@ static void read_positions(struct sl_json *j, struct sl_arena *arena, struct sl_
         sl_json_fail(j, "`positions` of an outline's call site is not an object");
     else
         sl_json_enter(j);
-    while (sl_json_next(j, &key)) {
+    while (sl_json_next(j, &key)) { /* ends after a failure as well */
         uint64_t line, position;
         struct sl_jvm_position *item;
         if (!sl_json_u64(j, &line) || line > UINT32_MAX)

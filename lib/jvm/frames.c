@@ -191,7 +191,7 @@ struct bases {
     uint32_t first_name;
 };
 
-/* Counts the base members, those with the range 0 to 0 and those without a range, and finds what they have in common: see struct bases. */
+/* Counts the base members, those with the range 0 to 0 and those without a range, and finds whether they have one name, and lines. */
 static struct bases count_bases(struct jvm_members all)
 {
     struct bases b = {.same_name = true, .all_lines = true};
@@ -326,8 +326,8 @@ static void by_parameters(struct jvm_frame_search *s)
 
 /* ---- rules ---- */
 
-/* Returns how many innermost frames are to be removed by the rules (R8's rewriteFrame) of the members that match the query: of its line, or
- * any line. 0 unless an exception's class is known. */
+/* Returns how many innermost frames are to be removed by the rules (R8's rewriteFrame) of the members that match the query: for a query by
+ * parameters all in s->members, else those whose range contains its line and those without one. 0 unless an exception's class is known. */
 static uint64_t count_removed(const struct jvm_frame_search *s)
 {
     struct jvm_members all = s->members;

@@ -21,7 +21,7 @@ enum sl_jvm_record_kind {
     SL_JVM_RECORD_CLASS,
     SL_JVM_RECORD_FIELD,
     SL_JVM_RECORD_METHOD,
-    SL_JVM_RECORD_COMMENT, /* possibly a JSON object: see sl_jvm_comment_read() */
+    SL_JVM_RECORD_COMMENT, /* begins with `{`: sl_jvm_comment_read() reads the JSON object, if it is one */
 };
 
 struct sl_jvm_member {

@@ -36,7 +36,7 @@ void sl_jvm_file_name(struct sl_str class, struct sl_str reference, struct sl_st
     *stem = (struct sl_str){"", 0};
     next_segment(&left, stem);
     *suffix = dot ? (struct sl_str){dot, reference.size - (size_t)(dot - reference.data)} : SL_STR(".java");
-    /* Kotlin compiles the functions of File.kt into a class FileKt */
+    /* Kotlin compiles the functions of File.kt into a class FileKt, which may be any of the names that `$` separates */
     for (left = name; next_segment(&left, &segment);)
         if (segment.size > 2 && sl_str_ends(segment, SL_STR("Kt"))) {
             *stem = (struct sl_str){segment.data, segment.size - 2};

@@ -495,7 +495,7 @@ static void sort_alternatives(struct retrace *r)
     for (size_t i = 0; i < count; i++) {
         if (i == 0 || frames[i].alternative != frames[i - 1].alternative)
             chains[chain_count++].frames = &frames[i];
-        chains[chain_count - 1].count++;
+        chains[chain_count - 1].count++; /* the array began as zeros */
     }
     qsort(chains, chain_count, sizeof *chains, compare_chains);
     size_t at = 0;

@@ -14,7 +14,7 @@ enum {
 enum { STACK_OVERFLOW = 0xC00000FD, ACCESS_VIOLATION = 0xC0000005 };
 enum operation { ANY, READ, WRITE, EXECUTE }; /* what was not permitted; ANY: the dump does not say */
 
-/* x86-64: addresses from the first to the last are not canonical, see is_non_canonical() */
+/* x86-64: from the first to the last address are those whose upper 17 bits are not all equal, where no memory can be */
 static const uint64_t non_canonical_first = UINT64_C(0x0000800000000000),
                       non_canonical_last = UINT64_C(0xFFFF7FFFFFFFFFFF);
 

@@ -33,7 +33,7 @@ static struct sl_str copy_text(struct dump_reader *d, struct sl_str text)
     return text.size ? dump_text(d, (struct sl_bytes){(const uint8_t *)text.data, text.size}) : SL_STR("");
 }
 
-/* Returns the first value of the key; data NULL if there is none. */
+/* Returns the value of the first line "key<separator>value" with this key; data NULL if there is none. */
 static struct sl_str find_value(struct sl_str text, char separator, struct sl_str wanted)
 {
     struct sl_str line, key, value;

@@ -143,7 +143,7 @@ static void read_crashpad(struct dump_reader *d)
     struct sl_bytes simple = dump_location(dump, &r, NULL), modules = dump_location(dump, &r, NULL);
     if (r.failed)
         return;
-    sl_reader_skip(&r, 4);
+    sl_reader_skip(&r, 4); /* reserved */
     uint64_t mask = sl_read_u64(&r);
     dump->address_mask = r.failed || !mask ? 0 : ~mask; /* the file has the bits that are not part of the address */
     add_dictionary(d, simple, (struct sl_str){NULL, 0}, &list);

@@ -157,7 +157,8 @@ static const char *flavor_of_resource(unsigned type, unsigned flavor)
 }
 
 /* Describes which limit was exceeded; `code` and `sub` hold the limit and the observed value, at the bits that
- * kern/exc_resource.h of XNU defines for each type. Of the percentages of CPU only 3 bits are printed, as Symbolicator does. */
+ * kern/exc_resource.h of XNU defines for each type: bits(value, lowest bit, mask). Of the percentages of CPU only 3 bits are printed, as
+ * Symbolicator does. */
 static void put_resource_tail(char text[128], unsigned type, uint64_t code, uint64_t sub)
 {
     switch (type) {
