@@ -126,9 +126,11 @@ static uint32_t make_part_of_level(struct js_parser *p, const struct js_level *l
         if (part != UNKNOWN)
             p->scopes->parts[part].field = 1;
         return part;
-    case L_VARIABLE: return js_part(p, SL_JS_IDENTIFIER, level->at, level->size, SL_JS_NAME_IS_COMPLETE);
+    case L_VARIABLE: /* a variable's name is not appended to anything */
+        return js_part(p, SL_JS_IDENTIFIER, level->at, level->size, SL_JS_NAME_IS_COMPLETE);
     case L_OBJECT: return make_bracket_part(p, level, SL_JS_OBJECT, outer);
-    case L_CALL: return level->at == UNKNOWN ? outer : make_bracket_part(p, level, SL_JS_COVER, outer);
+    case L_CALL: /* only `async(...)`, whose `at` is known, may turn out to be parameters */
+        return level->at == UNKNOWN ? outer : make_bracket_part(p, level, SL_JS_COVER, outer);
     case L_PAREN:
     case L_ARRAY:
     case L_BINDING:
@@ -138,6 +140,7 @@ static uint32_t make_part_of_level(struct js_parser *p, const struct js_level *l
     case L_CLASS:
         if (!level->size)
             return outer;
+        /* a class expression continues the name around it, a declaration does not */
         return js_part(p, SL_JS_IDENTIFIER, level->at, level->size,
                        level->flags & EXPRESSION ? outer : SL_JS_NAME_IS_COMPLETE);
     case L_ARROW: return SL_JS_NONE;

@@ -134,7 +134,7 @@ static enum js_state no_operand(struct js_parser *p)
     switch (js_top(p)->kind) {
     case L_PAREN: /* parameters of an arrow function */
         if (c == ')' && (before == '(' || before == ',')) {
-            enum js_state state = js_ended(p);
+            enum js_state state = js_ended(p); /* reads the `)` */
             return js_peek(p, 0) == '=' && js_peek(p, 1) == '>' ? state
                                                                 : js_fail(p, "expected `=>` after empty parentheses");
         }
@@ -186,7 +186,7 @@ enum js_state js_operand(struct js_parser *p)
         if (!sl_is_digit((char)js_peek(p, 1)))
             return spread(p);
         p->operand_at = js_offset(p);
-        return literal_operand(p, js_number(p), "");
+        return literal_operand(p, js_number(p), ""); /* no message, as js_number() never fails */
     case '0' ... '9': p->operand_at = js_offset(p); return literal_operand(p, js_number(p), "");
     case '"':
     case '\'': p->operand_at = js_offset(p); return literal_operand(p, js_string(p), "unterminated string");

@@ -302,7 +302,7 @@ static enum js_state word_statement(struct js_parser *p)
     case W_EXPORT: return exported(p);
     case W_IF: js_advance(p, size); return head(p, HEAD_IF);
     case W_WHILE:
-    case W_WITH: js_advance(p, size); return head(p, HEAD_WHILE);
+    case W_WITH: js_advance(p, size); return head(p, HEAD_WHILE); /* after both a statement follows */
     case W_SWITCH: js_advance(p, size); return head(p, HEAD_SWITCH);
     case W_FOR: js_advance(p, size); return for_head(p);
     case W_DO: js_advance(p, size); return js_push(p, L_DO, 0) ? STATEMENT : FAILED;

@@ -449,6 +449,6 @@ enum sl_jvm_answer sl_jvm_mapper_frame(const struct sl_jvm_mapper *mapper, const
     s.reference = s.own.suffix.size ? s.own.suffix : s.own.file;
     if (by_members)
         return add_frames(&s);
-    add_class_only(&s);
+    add_class_only(&s); /* the mapping does not have the method, or none with the query's parameters */
     return SL_JVM_FRAMES;
 }

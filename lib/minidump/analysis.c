@@ -418,7 +418,7 @@ static void find_inconsistencies(struct analyser *r)
         *found |= SL_MINIDUMP_NO_DIVISION;
     if (is_windows && r->exception.code == 0xC0000096 /* EXCEPTION_PRIV_INSTRUCTION */ && !effects->is_privileged)
         *found |= SL_MINIDUMP_NOT_PRIVILEGED;
-    if (r->operation == ANY && !is_overflow)
+    if (r->operation == ANY && !is_overflow) /* the dump does not say what was not permitted */
         return;
     bool is_elsewhere = is_not_accessed(r, is_overflow);
     /* with this fault the system reports a fixed address, so a different one is no contradiction */
