@@ -69,7 +69,7 @@ bool type_table_open(const struct msf *msf, uint32_t stream, struct sl_arena *ar
 bool type_table_build(const struct msf *msf, struct sl_bytes records, uint32_t begin, struct sl_arena *arena,
                       struct type_table *table);
 
-/* Reads a record. False if there is none with this index. A record that lies across pages is copied into `arena`. */
+/* Reads a record. False if there is none with this index, or when out of memory: a record that lies across pages is copied into `arena`. */
 bool type_table_get(const struct type_table *table, uint32_t index, struct sl_arena *arena, struct type_record *record);
 
 /* ---- pdb.c: the parts that are read at opening ---- */

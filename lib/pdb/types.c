@@ -27,12 +27,12 @@ static inline uint16_t record_size(const struct msf_stream *s, const uint8_t *fl
     return size < 2 || size > left - 2 ? 0 : size;
 }
 
-/* Walks at most `most` records from t->records on, counts them in t->end, and stores the offset of every ANCHOR_STEP-th in t->anchors.
- * Stops at the first damaged one. False when out of memory. */
-static bool index_records(struct type_table *t, size_t most, struct sl_arena *arena)
+/* Walks at most `max_count` records from the offset t->records on. Adds their number to t->end, the type index after the last record, and
+ * stores the offset of every ANCHOR_STEP-th in t->anchors. Stops at the first damaged one. False when out of memory. */
+static bool index_records(struct type_table *t, size_t max_count, struct sl_arena *arena)
 {
     size_t fitting = (t->stream.size - t->records) / 4; /* the smallest record has four bytes: size and leaf */
-    size_t count = most < fitting ? most : fitting;
+    size_t count = max_count < fitting ? max_count : fitting;
     t->anchors = SL_ARENA_ARRAY(arena, uint32_t, count / ANCHOR_STEP + 1);
     if (!t->anchors)
         return false;
@@ -54,10 +54,10 @@ bool type_table_open(const struct msf *msf, uint32_t stream, struct sl_arena *ar
     if (!msf_stream(msf, stream, &t->stream) || !msf_view(&t->stream, 0, 16, arena, &bytes))
         return true;
     struct sl_reader r = sl_reader(bytes, false);
-    sl_read_u32(&r);              /* version */
-    t->records = sl_read_u32(&r); /* the size of the header, behind which the records begin */
-    t->begin = t->end = sl_read_u32(&r);
-    uint32_t end = sl_read_u32(&r);
+    sl_read_u32(&r);                     /* version */
+    t->records = sl_read_u32(&r);        /* the size of the header, behind which the records begin */
+    t->begin = t->end = sl_read_u32(&r); /* type index of the first record; index_records() raises `end` */
+    uint32_t end = sl_read_u32(&r);      /* type index after the last record, as the header tells it */
     if (t->records < MIN_HEADER || t->records > MAX_HEADER || t->records > t->stream.size || end < t->begin)
         return true;
     return index_records(t, end - t->begin, arena);
@@ -71,7 +71,7 @@ bool type_table_build(const struct msf *msf, struct sl_bytes records, uint32_t b
         records.size > UINT32_MAX) /* offsets are u32: larger is malformed, and the table stays empty */
         return true;
     t->stream = (struct msf_stream){.msf = msf, .size = (uint32_t)records.size, .flat = records.data};
-    return index_records(t, UINT32_MAX - begin, arena);
+    return index_records(t, UINT32_MAX - begin, arena); /* type indexes are u32 */
 }
 
 bool type_table_get(const struct type_table *t, uint32_t index, struct sl_arena *arena, struct type_record *record)

@@ -40,8 +40,8 @@ bool ppdb_next_custom(const struct sl_ppdb *ppdb, enum custom_kind kind, uint32_
 
 /* ---- embedded sources ---- */
 
-/* Describes an embedded source by the position of its bytes; nothing is inflated here. The blob is an i32 (0: the text is stored as it is;
- * else: the size of the text, which is deflated) and then the bytes. False if it is damaged. */
+/* Describes an embedded source by the position of its bytes; nothing is inflated here. The blob begins with an i32: 0 if the bytes after it
+ * are the text, else the size of the text, which is then stored deflated. False if the blob is damaged. */
 static bool describe_source(const struct sl_ppdb *ppdb, uint64_t blob_offset, struct sl_ppdb_source *source)
 {
     struct sl_bytes blob;
@@ -83,7 +83,7 @@ static enum sl_code inflate_source(struct sl_bytes stored, uint32_t size, struct
                                    struct sl_error *error)
 {
     if (!size_is_possible(stored, size))
-        return sl_fail(error, SL_MALFORMED, "invalid length");
+        return sl_fail(error, SL_MALFORMED, "embedded source: it does not inflate to the size that is stated for it");
     uint8_t *out = sl_arena_alloc(arena, (size_t)size + 1, 1);
     z_stream z = {.next_in = (Bytef *)stored.data, .avail_in = (uInt)stored.size, .next_out = out};
     z.avail_out = (uInt)size + 1; /* one more byte, to detect excess output */
@@ -94,10 +94,10 @@ static enum sl_code inflate_source(struct sl_bytes stored, uint32_t size, struct
     if (status == Z_MEM_ERROR)
         return sl_fail(error, SL_BUSY, "out of memory");
     if (status != Z_STREAM_END && status != Z_BUF_ERROR && status != Z_OK)
-        return sl_fail(error, SL_MALFORMED, "invalid blob data");
+        return sl_fail(error, SL_MALFORMED, "embedded source: its compressed data is damaged");
     /* Z_BUF_ERROR, Z_OK: the input ended early, or there is more output than `size` */
     if (status != Z_STREAM_END || z.total_out != size)
-        return sl_fail(error, SL_MALFORMED, "invalid length");
+        return sl_fail(error, SL_MALFORMED, "embedded source: it does not inflate to the size that is stated for it");
     *text = (struct sl_bytes){out, size};
     return SL_OK;
 }
@@ -109,7 +109,7 @@ enum sl_code sl_ppdb_source_text(struct sl_bytes file, const struct sl_ppdb_sour
     struct sl_bytes stored = sl_bytes_slice(file, source->offset, source->stored, &inside);
     *text = (struct sl_bytes){NULL, 0};
     if (!inside)
-        return sl_fail(error, SL_MALFORMED, "invalid blob data");
+        return sl_fail(error, SL_MALFORMED, "embedded source: its bytes are not inside of the portable PDB");
     if (source->size > (source->deflated ? limit : max_raw_source))
         return sl_fail(error, SL_MALFORMED, "embedded source file size (%u) exceeds maximum", source->size);
     if (source->deflated)
@@ -146,9 +146,9 @@ enum sl_code sl_ppdb_read_links(const struct sl_ppdb *ppdb, struct sl_buf *links
             break;
         }
         code = sl_ppdb_links_parse((struct sl_str){(const char *)blob.data, blob.size}, &arena, &rules, &more, NULL);
-        if (code != SL_OK || !more)
+        if (code != SL_OK || !more) /* damaged: the next blob is tried; SL_BUSY: the loop's condition ends it */
             continue;
-        if (count + more > SL_PPDB_MAX_LINKS)
+        if (count + more > SL_PPDB_MAX_LINKS) /* the rules of the blobs before are used */
             break;
         struct sl_ppdb_link *merged = SL_ARENA_ARRAY(&arena, struct sl_ppdb_link, count + more);
         if (!merged) {

@@ -33,7 +33,7 @@ static bool is_utf8(struct sl_bytes text)
 
 static enum sl_code bad_name(struct sl_error *error)
 {
-    return sl_fail(error, SL_MALFORMED, "invalid document name");
+    return sl_fail(error, SL_MALFORMED, "portable PDB: the name of a document is damaged, too long or not UTF-8");
 }
 
 /* Reads the separator of the parts of a name: one character, of up to four UTF-8 bytes. A NUL stands for no separator (empty). The caller
@@ -49,8 +49,8 @@ static struct sl_bytes read_separator(struct sl_reader *r)
     return separator;
 }
 
-/* Appends the document's name to `name`, whose size was `start`: the blob is a separator and blob offsets of the parts. Adds the parts and
- * bytes to `*work`, which the caller charges. Fails for parts that are not UTF-8 and for names that are too long. */
+/* Appends the document's name to `name`, whose size was `start`: the blob is a separator and blob offsets of the parts. Adds the number of
+ * parts and of bytes to `*work`, which the caller charges to a budget. Fails if a part is not UTF-8 or the name is too long. */
 static enum sl_code add_parts(const struct sl_ppdb *ppdb, struct sl_bytes blob, struct sl_buf *name, size_t start,
                               uint32_t *work, struct sl_error *error)
 {
@@ -66,7 +66,7 @@ static enum sl_code add_parts(const struct sl_ppdb *ppdb, struct sl_bytes blob, 
         if (code != SL_OK)
             return code;
         if (!first && part.size + separator.size == 0)
-            return bad_name(error); /* the limit of the name's size would not end a list of empty parts */
+            return bad_name(error); /* such parts do not lengthen the name, so its limit would not stop a long list */
         if (part.size + separator.size > SL_PPDB_MAX_NAME - (name->size - start) || !is_utf8(part))
             return bad_name(error);
         if (!first)

@@ -65,7 +65,7 @@ static uint32_t ppdb_fold_lower(uint32_t c)
 {
     if (c < 0x80)
         return c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c;
-    /* the first range that ends at or after c */
+    /* the first range that ends at or after c; inside of it, `step` 2 skips the letters that are in lower case already */
     size_t low = SL_PARTITION_POINT(middle, 0, sizeof ranges / sizeof *ranges, ranges[middle].last < c);
     if (low == sizeof ranges / sizeof *ranges || c < ranges[low].first || (c - ranges[low].first) % ranges[low].step)
         return c;

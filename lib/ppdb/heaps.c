@@ -3,7 +3,7 @@
 
 enum { GUID_SIZE = 16 };
 
-/* Reads a compressed integer (ECMA-335, II.23.2); `*bits` becomes the number of its bits. */
+/* Reads a compressed integer (ECMA-335, II.23.2) of 1, 2 or 4 bytes. Sets `*bits` to how many of their bits hold the value: 7, 14 or 29. */
 static uint32_t read_compressed(struct sl_reader *r, unsigned *bits)
 {
     uint32_t first = sl_read_u8(r);
@@ -52,10 +52,10 @@ enum sl_code ppdb_blob(const struct sl_ppdb *ppdb, uint64_t offset, struct sl_by
     struct sl_reader r = sl_reader(ppdb->blobs, false);
     sl_reader_seek(&r, offset);
     if (r.failed || sl_reader_left(&r) == 0)
-        return sl_fail(error, SL_MALFORMED, "invalid blob offset");
+        return sl_fail(error, SL_MALFORMED, "portable PDB: an offset is outside of the #Blob heap");
     uint32_t size = ppdb_read_unsigned(&r);
     *blob = sl_read_bytes(&r, size);
-    return r.failed ? sl_fail(error, SL_MALFORMED, "invalid blob data") : SL_OK;
+    return r.failed ? sl_fail(error, SL_MALFORMED, "portable PDB: an item of the #Blob heap is cut off") : SL_OK;
 }
 
 const uint8_t *ppdb_guid(const struct sl_ppdb *ppdb, uint64_t index)

@@ -24,13 +24,13 @@ struct sl_ppdb {
     struct sl_bytes bytes;
     struct sl_bytes guids, blobs;
     struct sl_budget *budget;         /* of the arena given to sl_ppdb_open(); may be NULL */
-    uint32_t referenced[TABLE_COUNT]; /* row counts of tables that are in the assembly, not here */
+    uint32_t referenced[TABLE_COUNT]; /* row counts of tables of the assembly, another file, to which rows here refer */
     struct ppdb_metadata_table tables[TABLE_COUNT];
 };
 
 /* ---- tables.c ---- */
 
-/* Finds every table in the stream `#~`. */
+/* Finds every table in the stream `#~` and sets ppdb->tables. ppdb->referenced must be set. SL_MALFORMED if the stream is too short. */
 enum sl_code ppdb_read_tables(struct sl_ppdb *ppdb, struct sl_bytes stream, struct sl_error *error);
 
 /* Reads all columns of a row (rows count from 1); false outside the table. */
@@ -42,8 +42,8 @@ bool ppdb_row(const struct sl_ppdb *ppdb, enum table_id table, uint32_t row, uin
 uint32_t ppdb_read_unsigned(struct sl_reader *r);
 int32_t ppdb_read_signed(struct sl_reader *r);
 
-/* Sets `*blob` to the blob at an offset of the heap; offset 0 is the empty blob. SL_MALFORMED with the message `invalid blob offset` or
- * `invalid blob data`. */
+/* Sets `*blob` to the item (blob) at an offset of the #Blob heap; offset 0 is the empty one. SL_MALFORMED if the offset is outside of the
+ * heap or the item is cut off. */
 enum sl_code ppdb_blob(const struct sl_ppdb *ppdb, uint64_t offset, struct sl_bytes *blob, struct sl_error *error);
 
 /* Returns the GUID (16 bytes as stored) with an index from 1, or NULL. */

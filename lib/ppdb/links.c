@@ -14,7 +14,7 @@ struct ppdb_link_rule {
     struct sl_str pattern, original, url; /* the pattern is lower-cased, a prefix is without its `*` */
     size_t index;
     uint32_t shorter; /* the longest other prefix that this one begins with: index among the prefixes, + 1; 0 = none */
-    uint8_t chain;    /* number of prefixes that following `shorter` to its end passes */
+    uint8_t chain;    /* length of the chain: number of prefixes that are reached by following `shorter` to its end */
     bool prefix;
 };
 

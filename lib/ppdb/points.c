@@ -75,6 +75,7 @@ static bool read_point(struct sl_ppdb_points *points, struct sl_ppdb_point *poin
 {
     struct sl_reader *r = &points->blob;
     uint32_t delta = ppdb_read_unsigned(r), lines = ppdb_read_unsigned(r);
+    /* within one line the end is never before the start, so the difference has no sign */
     int32_t columns = lines ? ppdb_read_signed(r) : (int32_t)ppdb_read_unsigned(r);
     if (r->failed || delta >= MAX_IL_OFFSET - points->il_offset)
         return false;

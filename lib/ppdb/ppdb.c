@@ -1,5 +1,4 @@
-/* Opens a Portable PDB: the metadata root and its streams (ECMA-335, II.24.2.1), identity and counts. Error messages in this folder are
- * worded as in the Rust crate symbolic-ppdb. */
+/* Opens a Portable PDB: the metadata root and its streams (ECMA-335, II.24.2.1), identity and counts. */
 #include "ppdb/impl.h"
 
 enum { ID_SIZE = 20, MAX_STREAM_NAME = 32 };
@@ -37,15 +36,15 @@ static enum sl_code read_stream_header(struct sl_bytes file, struct sl_reader *r
 {
     uint32_t offset = sl_read_u32(r), size = sl_read_u32(r);
     if (r->failed)
-        return sl_fail(error, SL_MALFORMED, "invalid stream header");
+        return sl_fail(error, SL_MALFORMED, "portable PDB: the list of streams is cut off");
     struct sl_str name = sl_read_cstr(r);
     if (r->failed || name.size > MAX_STREAM_NAME)
-        return sl_fail(error, SL_MALFORMED, "invalid stream name");
+        return sl_fail(error, SL_MALFORMED, "portable PDB: the name of a stream is cut off or too long");
     sl_reader_skip(r, 3 - name.size % 4); /* name and NUL fill multiples of four */
     bool inside;
     struct sl_bytes bytes = sl_bytes_slice(file, offset, size, &inside);
     if (r->failed || !inside)
-        return sl_fail(error, SL_MALFORMED, "invalid stream header");
+        return sl_fail(error, SL_MALFORMED, "portable PDB: a stream is not inside of the file");
     store_stream(streams, name, bytes);
     return SL_OK;
 }
@@ -56,15 +55,15 @@ static enum sl_code read_root(struct sl_bytes file, struct streams *streams, str
     struct sl_reader r = sl_reader(file, false);
     uint32_t signature = sl_read_u32(&r);
     if (r.failed)
-        return sl_fail(error, SL_MALFORMED, "invalid header");
+        return sl_fail(error, SL_MALFORMED, "portable PDB: the file is too short");
     if (signature != 0x424A5342) /* "BSJB" */
-        return sl_fail(error, SL_MALFORMED, "invalid signature");
+        return sl_fail(error, SL_MALFORMED, "not a portable PDB: it does not begin with \"BSJB\"");
     sl_reader_skip(&r, 8);               /* version of the format, reserved */
     sl_reader_skip(&r, sl_read_u32(&r)); /* version, as text */
     sl_reader_skip(&r, 2);               /* flags */
     uint16_t count = sl_read_u16(&r);
     if (r.failed)
-        return sl_fail(error, SL_MALFORMED, "invalid length");
+        return sl_fail(error, SL_MALFORMED, "portable PDB: its header is cut off");
     for (uint16_t i = 0; i < count; i++) {
         enum sl_code code = read_stream_header(file, &r, streams, error);
         if (code != SL_OK)
@@ -92,13 +91,13 @@ static enum sl_code read_pdb_stream(struct sl_ppdb *ppdb, struct sl_bytes stream
 {
     struct sl_reader r = sl_reader(stream, false);
     const uint8_t *id = sl_read_bytes(&r, ID_SIZE).data;
-    sl_reader_skip(&r, 4); /* entry point */
-    uint64_t mask = sl_read_u64(&r);
+    sl_reader_skip(&r, 4);           /* entry point */
+    uint64_t mask = sl_read_u64(&r); /* bit t: table t is in the assembly, and its row count follows */
     for (unsigned t = 0; t < TABLE_COUNT; t++)
         if (mask >> t & 1)
             ppdb->referenced[t] = sl_read_u32(&r);
     if (r.failed)
-        return sl_fail(error, SL_MALFORMED, "invalid length");
+        return sl_fail(error, SL_MALFORMED, "portable PDB: its #Pdb stream is cut off");
     info->debug_id = parse_id(id);
     info->id_offset = (uint64_t)(id - ppdb->bytes.data);
     return SL_OK;

@@ -17,7 +17,8 @@ enum sl_ppdb_hash { SL_PPDB_HASH_NONE, SL_PPDB_HASH_SHA1, SL_PPDB_HASH_SHA256 };
 
 struct sl_ppdb_info {
     struct sl_debug_id debug_id; /* nil without a #Pdb stream */
-    uint64_t id_offset; /* of the 20 id bytes in the file; 0 = none. A checksum of the file counts them as zeros */
+    uint64_t
+        id_offset; /* offset of the id's 20 bytes in the file; 0 = none. A checksum of the file takes them as zeros */
     uint64_t file_size;
     uint32_t document_count;
     uint32_t method_count; /* rows of MethodDebugInformation */
@@ -42,8 +43,8 @@ struct sl_ppdb_document {
     uint32_t work; /* steps that reading it took, to be charged if many are read: rows may share a long name */
 };
 
-/* Reads a document and appends its name, verbatim, to `name`. SL_MALFORMED ("invalid document name", "invalid blob offset") leaves
- * `name` unchanged and sets only `work`. */
+/* Reads a document and appends its name, verbatim, to `name`. SL_MALFORMED if there is no such row or its name is damaged: then `name` is
+ * unchanged, and of `*document` only `work` is set. */
 enum sl_code sl_ppdb_document(const struct sl_ppdb *ppdb, uint32_t row, struct sl_ppdb_document *document,
                               struct sl_buf *name, struct sl_error *error);
 
@@ -60,7 +61,7 @@ struct sl_ppdb_point {
 struct sl_ppdb_points { /* iterator; only `failed` is public */
     struct sl_reader blob;
     uint32_t il_offset, document, line, column; /* of the last point; line, column: of the last visible one */
-    bool any, any_visible;                      /* a point, a visible point has been read */
+    bool any, any_visible;                      /* a point has been read; a visible point has been read */
     bool failed;                                /* the rest of the method could not be decoded */
 };
 
@@ -83,8 +84,8 @@ struct sl_ppdb_source { /* position of a document's text in the file */
 bool sl_ppdb_next_source(const struct sl_ppdb *ppdb, uint32_t *cursor, struct sl_ppdb_source *source);
 
 /* Sets `*text` to the source's bytes as they were embedded, in any encoding, possibly with a byte order mark: a view of `file`, the whole
- * Portable PDB, or inflated into the arena to at most `limit` bytes. SL_MALFORMED with one of the messages `embedded source file size (<n>)
- * exceeds maximum`, `invalid length`, `invalid blob data`; SL_BUSY when out of memory. */
+ * Portable PDB, or inflated into the arena to at most `limit` bytes. SL_MALFORMED, with the reason, if it is larger or damaged; SL_BUSY
+ * when out of memory. */
 enum sl_code sl_ppdb_source_text(struct sl_bytes file, const struct sl_ppdb_source *source, uint64_t limit,
                                  struct sl_arena *arena, struct sl_bytes *text, struct sl_error *error);
 

@@ -71,8 +71,8 @@ static bool next_point(struct ppdb_point_run *run)
         run->document = (uint32_t)sl_read_uleb(r);
         line = sl_read_uleb(r);
     }
-    r->failed |= line == 0;
-    line--; /* it is stored plus 1 */
+    r->failed |= line == 0; /* no second document may follow the first */
+    line--;                 /* the difference is stored plus 1 */
     run->line += (uint32_t)sl_unzigzag(line);
     return !r->failed;
 }
@@ -131,7 +131,7 @@ bool sl_ppdb_table_lookup(const struct sl_ppdb_table *t, uint32_t method, uint32
         *location = (struct sl_ppdb_location){run.document, run.line};
         found = true;
     }
-    return found && location->document < t->document_count;
+    return found && location->document < t->document_count; /* in a damaged table it may be any number */
 }
 
 /* ---- documents ---- */

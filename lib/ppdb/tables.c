@@ -180,7 +180,7 @@ static enum sl_code read_counts(struct sl_ppdb *ppdb, struct sl_reader *r, uint6
             return sl_fail(error, SL_MALFORMED, "unknown metadata table 0x%02x", t);
         ppdb->tables[t].count = count;
     }
-    return r->failed ? sl_fail(error, SL_MALFORMED, "invalid length") : SL_OK;
+    return r->failed ? sl_fail(error, SL_MALFORMED, "portable PDB: its stream of tables is cut off") : SL_OK;
 }
 
 /* Sets the position of the rows of each table: they follow each other in the order of the tables' numbers. SL_MALFORMED if the stream is
@@ -206,9 +206,9 @@ enum sl_code ppdb_read_tables(struct sl_ppdb *ppdb, struct sl_bytes stream, stru
     struct sl_reader r = sl_reader(stream, false);
     sl_reader_skip(&r, 6); /* reserved, version */
     uint8_t heap_sizes = sl_read_u8(&r);
-    sl_reader_skip(&r, 1); /* reserved */
-    uint64_t valid = sl_read_u64(&r);
-    sl_reader_skip(&r, 8); /* which tables are sorted */
+    sl_reader_skip(&r, 1);            /* reserved */
+    uint64_t valid = sl_read_u64(&r); /* which tables exist */
+    sl_reader_skip(&r, 8);            /* which tables are sorted */
     enum sl_code code = read_counts(ppdb, &r, valid, error);
     if (code != SL_OK)
         return code;

@@ -79,7 +79,7 @@ static enum sl_code ppdb_writer_read_documents(struct ppdb_table_writer *w, stru
         *d = (struct document){.name_offset = w->names.size, .row = row};
         enum sl_code code = sl_ppdb_document(w->ppdb, row, &d->properties, &w->names, NULL);
         uint32_t work = d->properties.work;
-        if (code != SL_OK) {
+        if (code != SL_OK) { /* damaged; or out of memory, which w->names.failed tells below */
             w->dropped++;
         } else {
             d->name_size = w->names.size - d->name_offset;
@@ -97,7 +97,8 @@ static void number_documents(struct ppdb_table_writer *w)
     size_t kept = 0;
     if (w->document_count)
         qsort_r(w->documents, w->document_count, sizeof *w->documents, ppdb_writer_by_name,
-                w->names.data ? w->names.data : (void *)"");
+                w->names.data ? w->names.data
+                              : (void *)""); /* NULL if all names are empty: no offset may be added to it */
     for (uint32_t i = 0; i < w->info->document_count; i++)
         w->ids[i] = UINT32_MAX;
     for (size_t i = 0; i < w->document_count; i++) {

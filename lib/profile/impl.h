@@ -16,12 +16,13 @@ bool profile_object(struct sl_str object, struct sl_arena *arena, const struct s
 /* Sets `*value` to the JSON text of the member `name` of `object`, data NULL if it is absent. False when out of memory. */
 bool profile_member(struct sl_str object, struct sl_arena *arena, const char *name, struct sl_str *value);
 
-/* Reads the numbers of a column into the arena. Values outside of 0..2^32-2 become PROFILE_NONE. If the column is
- * absent, the result is empty. False when out of memory. */
-struct profile_column {
+struct profile_column { /* the numbers in one column of a table */
     uint32_t *items;
     size_t count;
 };
+
+/* Reads the numbers of a column into the arena. Values outside of 0..2^32-2 become PROFILE_NONE. If the column is
+ * absent, the result is empty. False when out of memory. */
 bool profile_column_read(struct sl_str text, struct sl_arena *arena, struct profile_column *column);
 /* Reads a column of addresses; values that are not addresses become UINT64_MAX. False when out of memory. */
 bool profile_addresses_read(struct sl_str text, struct sl_arena *arena, uint64_t **items, size_t *count);
@@ -55,7 +56,8 @@ size_t profile_address_index(const struct sl_profile *profile, uint32_t lib, uin
 
 /* ---- name.c: applies names to the frames of a frame table ---- */
 
-struct profile_pool { /* strings and source files of a scope: those of the profile, and those that names add */
+struct
+    profile_pool { /* the strings and source files of a thread, or those that threads share; with those added for names */
     const struct profile_scope *scope;
     struct sl_arena *arena;
     struct sl_map by_text; /* text -> index + 1 */
@@ -68,7 +70,8 @@ struct profile_pool { /* strings and source files of a scope: those of the profi
 
 /* Rows to be appended to the tables of functions, native symbols and frames. */
 struct new_func {
-    uint32_t name, file, resource; /* file: a source if the profile has sources, else a string */
+    uint32_t name, file,
+        resource; /* rows; `file`: of the table of sources if the profile has one, else of the strings */
 };
 struct new_symbol {
     uint32_t lib, name;
@@ -105,8 +108,8 @@ enum sl_code profile_pool_open(const struct profile_scope *scope, struct sl_aren
                                struct sl_error *error);
 void profile_pool_free(struct profile_pool *pool);
 
-/* Finds out how the rows of one frame table and its functions and symbols change with the names, and which rows are added. The caller has
- * set the members of `naming` up to `has_sources` and zeroed the rest; it calls profile_naming_free() also after a failure. */
+/* Applies the names to one frame table: stores in `naming` how rows of frames, functions and symbols change and which ones are added. The
+ * caller has set the members up to `has_sources` and zeroed the rest; it calls profile_naming_free() also after a failure. */
 enum sl_code profile_name_frames(struct profile_naming *naming, struct sl_arena *arena, struct sl_error *error);
 void profile_naming_free(struct profile_naming *naming);
 

@@ -8,7 +8,8 @@
 
 /* ---- strings and files ---- */
 
-/* Adds the next string of the profile to the pool. Of equal strings the first index is used, but each counts. False when out of memory. */
+/* Adds the next string of the profile to the pool. Each string takes an index, but of equal ones only the first index is used for names.
+ * False when out of memory. */
 static bool add_known(struct profile_pool *pool, struct sl_str text)
 {
     void **slot = sl_map_find_or_add(&pool->by_text, text, NULL);
@@ -60,7 +61,7 @@ static uint32_t intern_string(struct profile_pool *pool, struct sl_str text)
         return PROFILE_NONE;
     if (!*slot) {
         *slot = (void *)(uintptr_t)(pool->count++ + 1);
-        struct sl_json_writer w = {.out = &pool->added, .comma = true};
+        struct sl_json_writer w = {.out = &pool->added, .comma = true}; /* writes a comma in front of the string */
         sl_json_put_str(&w, text);
     }
     return (uint32_t)((uintptr_t)*slot - 1);
@@ -181,6 +182,7 @@ static bool name_inlined(struct profile_naming *n, struct sl_arena *arena, const
 static bool name_frame(struct profile_naming *n, struct sl_arena *arena, size_t frame, const uint32_t *uses)
 {
     const struct profile_set *set = n->set;
+    /* the frame has a library, which was found by its function's resource: `own` is a row of the function table */
     uint32_t lib = set->lib[frame], own = set->func[frame], resource = set->resource.items[own];
     const struct sl_profile_name *name = &n->names[profile_address_index(n->profile, lib, set->address[frame])];
     struct new_func func;
@@ -240,4 +242,5 @@ void profile_naming_free(struct profile_naming *n)
     free(n->frames);
     sl_map_free(&n->func_by_key);
     sl_map_free(&n->symbol_by_key);
+    /* the other arrays are in an arena */
 }

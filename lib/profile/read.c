@@ -255,7 +255,7 @@ enum sl_code sl_profile_read(struct sl_str text, struct sl_arena *arena, struct 
     *p = (struct sl_profile){.text = text, .arena = arena};
     if (sl_json_peek(&j) != SL_JSON_OBJECT)
         return no_profile(error, "not a JSON object");
-    sl_json_skip(&j);
+    sl_json_skip(&j); /* checks the syntax of the whole text, so that what follows fails only when out of memory */
     if (!sl_json_end(&j))
         return j.busy ? no_memory(error) : no_profile(error, j.problem);
     if (!profile_object(text, arena, body_fields, &body))

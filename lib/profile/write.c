@@ -255,7 +255,7 @@ static void edit_strings(struct profile_writer *w, const struct profile_pool *po
 /* ---- stacks ---- */
 
 /* Writes a column of the stack table. Each old row is followed by rows for the calls inlined into its frame, from the outside in, each with
- * the row before it as prefix. Where an old row was the prefix of another, the innermost of its inlined calls, now its last row, is. */
+ * the row before it as prefix. A stack whose prefix was an old row gets the last of these rows, the innermost call, as prefix. */
 static void put_stacks(struct table_writer *t, struct sl_str name, struct sl_json *old)
 {
     const struct profile_naming *n = t->n;
@@ -272,14 +272,14 @@ static void put_stacks(struct table_writer *t, struct sl_str name, struct sl_jso
         for (uint32_t k = 0; k < inlined; k++)
             if (is_prefix)
                 put_cell_number(t->w, row + k);
-            else if (is_frame)
+            else if (is_frame) /* new frames are appended to the old ones */
                 put_cell_number(t->w, (uint32_t)n->set->frame_count + n->more[frame] + k);
             else
                 put_cell(t->w, cell);
     }
 }
 
-/* Reads the stack table and sets t->first: each stack gets a new row, which one row for each inlined call in its frame follows.
+/* Reads the stack table and sets t->first, the new row of each stack: a row for each call that was inlined into the stack's frame follows.
  * SL_UNSUPPORTED if that makes too many rows. */
 static enum sl_code number_stacks(struct table_writer *t)
 {

@@ -156,6 +156,7 @@ static enum sl_code store_links(struct sl_bundle *b, const struct sl_ppdb_link *
 {
     struct sl_buf stored = {.budget = b->arena.budget};
     enum sl_code code = sl_ppdb_links_build(rules, count, &stored, NULL);
+    /* copies all bytes, NULs too */
     char *copy = code == SL_OK ? sl_arena_strndup(&b->arena, (const char *)stored.data, stored.size) : NULL;
     if (code == SL_OK && !copy)
         code = SL_BUSY;
@@ -325,7 +326,7 @@ static const struct sl_bundle_file **make_index(struct sl_bundle *b, bool (*has)
         if (has(&b->files[i]))
             index[(*count)++] = &b->files[i];
     if (index)
-        qsort_r(index, *count, sizeof *index, index_compare, &order);
+        qsort_r(index, *count, sizeof *index, index_compare, &order); /* a function pointer is no void *: its address */
     return index;
 }
 

@@ -74,8 +74,8 @@ const struct sl_bundle_file *sl_bundle_by_url(const struct sl_bundle *bundle, st
 const struct sl_bundle_file *sl_bundle_by_debug_id(const struct sl_bundle *bundle, const struct sl_debug_id *id,
                                                    enum sl_bundle_type type);
 
-/* Appends to `url` the URL that the bundle's source links give for the path; `url` may be NULL. False if no link matches, if the
- * URL would exceed 64 KiB, or when out of memory. */
+/* Appends to `url` the URL that the bundle's source links give for the path; with NULL, only checks whether a link matches. False if none
+ * does, if the URL would exceed 64 KiB, or when out of memory. */
 bool sl_bundle_link(const struct sl_bundle *bundle, struct sl_str path, struct sl_buf *url);
 
 /* Appends the file's bytes to `out`. SL_UNSUPPORTED "the source file exceeded the size limit" if they are more than `limit`;
@@ -95,8 +95,8 @@ struct sl_bundle_attribute {
 struct sl_bundle_writer *sl_bundle_writer_new(struct sl_buf *out);
 void sl_bundle_writer_free(struct sl_bundle_writer *writer);
 
-/* Adds the text of the file `path`. The entry's name is made from the path, or from the URL if the path is empty;
- * `url` may be empty. Returns false and adds nothing if the text is not UTF-8. */
+/* Adds the text of the file `path` to the archive. The name of its entry is made from the path, or from the URL if the path is empty; `url`
+ * may be empty. False, and nothing added, if the text is not UTF-8. Lack of memory is reported by sl_bundle_finish(). */
 bool sl_bundle_add(struct sl_bundle_writer *writer, enum sl_bundle_type type, struct sl_str path, struct sl_str url,
                    struct sl_bytes text);
 

@@ -373,7 +373,8 @@ static void add_common(struct sl_buf *out, uint16_t method, uint32_t crc, size_t
 /* Appends the compressed contents; false when out of memory. */
 static bool deflate_bytes(struct sl_bytes contents, struct sl_buf *out)
 {
-    z_stream z = {.next_in = (Bytef *)contents.data, .avail_in = (uInt)contents.size};
+    z_stream z = {.next_in = (Bytef *)contents.data,
+                  .avail_in = (uInt)contents.size}; /* sl_zip_add() limits the size */
     if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
         return false;
     bool good = sl_buf_reserve(out, deflateBound(&z, contents.size));
@@ -393,7 +394,7 @@ void sl_zip_add(struct sl_zip_writer *writer, struct sl_str name, struct sl_byte
     size_t at = out->size;
     if (writer->error.code != SL_OK)
         return;
-    /* beyond these limits, all ones in a field among them, ZIP64 would be needed */
+    /* beyond these limits ZIP64 would be needed; a field with all bits set would announce it, so that value is not used */
     if (name.size > UINT16_MAX || contents.size > INT32_MAX || at > INT32_MAX || writer->count == UINT16_MAX - 1) {
         sl_fail(&writer->error, SL_UNSUPPORTED, "the archive is too large for a source bundle");
         return;

@@ -38,18 +38,20 @@ enum sl_code sl_zip_open(struct sl_bytes bytes, size_t skip, struct sl_arena *ar
 enum sl_code sl_zip_read(const struct sl_zip *zip, const struct sl_zip_entry *entry, uint64_t limit, struct sl_buf *out,
                          struct sl_error *error);
 
-/* Returns the packed bytes of an entry; a deflated stream may end before their end. SL_MALFORMED if they are outside
- * of the archive. */
+/* Sets `*packed` to the bytes of an entry as they are in the archive; a deflate stream in them may be followed by unused bytes.
+ * SL_MALFORMED if they are outside of the archive. */
 enum sl_code sl_zip_packed(const struct sl_zip *zip, const struct sl_zip_entry *entry, struct sl_bytes *packed,
                            struct sl_error *error);
 
-/* Passes the uncompressed contents of an entry to `sink` in pieces; their size is not limited. Size and checksum are checked only at the
- * end: SL_MALFORMED. `used` is the number of packed bytes read so far. SL_CANCELLED if `take` returns false; SL_UNSUPPORTED if the
- * entry is encrypted or of an unknown method; SL_BUSY when out of memory. */
-struct sl_zip_sink {
+struct sl_zip_sink { /* receives the contents of an entry piece by piece */
+    /* `used`: number of compressed bytes read so far. False: pass no more. */
     bool (*take)(void *arg, struct sl_bytes piece, uint64_t used);
     void *arg;
 };
+
+/* Passes the uncompressed contents of an entry to `sink` in pieces; their size is not limited. Size and checksum are checked only at the
+ * end: SL_MALFORMED. SL_CANCELLED if sink->take returns false; SL_UNSUPPORTED if the entry is encrypted or of an unknown method; SL_BUSY
+ * when out of memory. */
 enum sl_code sl_zip_stream(const struct sl_zip *zip, const struct sl_zip_entry *entry, const struct sl_zip_sink *sink,
                            struct sl_error *error);
 

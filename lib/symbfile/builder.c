@@ -89,7 +89,8 @@ static void on_table(struct sl_symbfile_sink *sink)
     b->table = 1;
 }
 
-/* Callback of the reader: stores a range. Ranges without code or with too large a depth are ignored, also lines beyond the range's end. */
+/* Callback of the reader: stores a range, the code of a function or of an inlined call. Ignores ranges without code or with too large a
+ * depth, and lines beyond the range's end. */
 static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symbfile_range *r, struct sl_error *error)
 {
     struct sl_symbfile_builder *b = (struct sl_symbfile_builder *)sink;
@@ -104,8 +105,8 @@ static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symb
         .start = r->va,
         .end = r->length > UINT64_MAX - r->va ? UINT64_MAX : r->va + r->length,
         .function = text_id(b, &r->function),
-        .file = file_id(b, &r->file, FOREST_NO_TEXT),
-        .call_file = file_id(b, &r->call_file, INHERITED),
+        .file = file_id(b, &r->file, FOREST_NO_TEXT),      /* FOREST_NO_TEXT: unknown */
+        .call_file = file_id(b, &r->call_file, INHERITED), /* INHERITED: the file of the enclosing function */
         .call_line = r->call_line,
         .depth = r->depth,
         .first_line = b->line_count,
@@ -119,7 +120,8 @@ static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symb
     return b->failed ? sl_budget_fail(b->limit, error) : SL_OK;
 }
 
-/* Callback of the reader: stores a return pad with its call chain. Pads without frames or with too deep a chain are ignored. */
+/* Callback of the reader: stores a return pad, the address of the last byte of a call instruction, with its chain of inlined calls. Ignores
+ * pads without frames or with too deep a chain. */
 static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *p, struct sl_error *error)
 {
     struct sl_symbfile_builder *b = (struct sl_symbfile_builder *)sink;
@@ -147,7 +149,7 @@ struct sl_symbfile_builder *sl_symbfile_builder_new(int scratch)
     /* all four arrays share the file `scratch`; without one they stay in memory */
     for (unsigned i = 0; scratch >= 0 && i < sizeof arrays / sizeof *arrays; i++)
         sl_spill_into(arrays[i], scratch, i);
-    b->table = 1;
+    b->table = 1;                      /* not 0, so that no cleared entry of b->memo seems valid */
     sl_budget_init(&b->own_budget, 0); /* grows with the input in sl_symbfile_builder_finish() */
     b->lowest = UINT64_MAX;
     return b;
@@ -180,7 +182,7 @@ struct sl_symbfile_sink *sl_symbfile_builder_sink(struct sl_symbfile_builder *b)
 }
 
 /* ---- return pads ---- */
-/* Orders return pads by address. Only the first one at an address gets into the index. */
+/* Orders return pads (addresses in call instructions). Only the first one of several at the same address gets into the index. */
 static bool pad_before(const struct sl_symbfile_builder *builder, uint32_t left, uint32_t right)
 {
     const struct builder_pad *a = &builder->pads[left], *b = &builder->pads[right];
@@ -191,8 +193,8 @@ static bool pad_before(const struct sl_symbfile_builder *builder, uint32_t left,
     return left > right; /* of equally long ones the one that was added later comes first */
 }
 
-/* Adds each return pad as a segment of one byte, with its call chain, at its address minus `base`. Skips all but the first of those with
- * equal addresses, and those whose address is too large for a symcache. */
+/* Adds each return pad, the last byte of a call instruction, as a segment of one byte, with its call chain, at its address minus `base`.
+ * Skips all but the first of those with equal addresses, and those whose address is too large for a symcache. */
 static enum sl_code add_pads(struct sl_symbfile_builder *b, uint64_t base, struct tree_writer *forest,
                              struct sl_error *error)
 {
@@ -302,5 +304,5 @@ size_t sl_symbfile_lookup_pad(const struct sl_symbfile_index *index, uint64_t va
                               size_t capacity)
 {
     size_t count = va < index->base ? 0 : sl_symcache_lookup(&index->pads, va - index->base, chain, capacity);
-    return count ? count - 1 : 0; /* the last, outermost function is the nameless one around all pads (under_root) */
+    return count ? count - 1 : 0; /* without the outermost function: one without a name, which is around all pads */
 }

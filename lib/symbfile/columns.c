@@ -26,6 +26,7 @@ void columns_free(struct columns *c)
  * caller lets protobuf-c decode the message. */
 static bool columns_reserve(struct columns *c, size_t size)
 {
+    /* an array of more than KEEP_NUMBERS is not kept for a smaller message, but replaced by one of KEEP_NUMBERS */
     if (size <= c->capacity && (c->capacity <= KEEP_NUMBERS || size > KEEP_NUMBERS))
         return true;
     size_t capacity = size > KEEP_NUMBERS ? size : KEEP_NUMBERS;
@@ -96,8 +97,8 @@ static inline bool read_delta(struct cursor *c, int64_t *delta)
     return true;
 }
 
-/* Reads a packed list: appends its numbers at `*next`, which moves, and sets `*list` to the first. False if it is malformed, or if the
- * message had this list before: protobuf joins lists that come in pieces, which is left to protobuf-c. */
+/* Reads a packed list: appends its numbers at `*next`, which moves, and sets `*list` to the first. columns_reserve() has made room.
+ * False if it is malformed, or if the message had this list before: a list that comes in pieces is left to protobuf-c. */
 static inline bool read_list(struct cursor *c, uint32_t **next, uint32_t **list, size_t *count)
 {
     struct cursor inner;
@@ -135,7 +136,8 @@ static bool read_line_table(struct columns *c, struct cursor *outer, Symbfile__R
     return true;
 }
 
-/* Reads the next field; field numbers as in proto/symbfile.proto. False if the field is not known or not in its usual form. */
+/* Reads the next field; field numbers as in proto/symbfile.proto. Members `..._case` tell which member of a oneof is set. False if the
+ * field is not known or not in its usual form. */
 static inline bool read_range_field(struct columns *columns, struct cursor *c, Symbfile__RangeV1 *m)
 {
     switch (*c->at++) {

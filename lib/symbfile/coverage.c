@@ -19,7 +19,7 @@ struct coverage {
     struct covered_segment *segments;
     size_t segment_count;
     uint64_t root_start, root_end; /* the last function (depth 0) of the current source */
-    bool has_root, root_accepted;  /* there is one; it was accepted */
+    bool has_root, root_accepted;  /* the source has had a function; the last one was accepted */
 };
 
 enum sl_code coverage_new(const struct sl_symbfile_image *image, struct sl_budget *budget, struct coverage **out,
@@ -45,7 +45,7 @@ enum sl_code coverage_new(const struct sl_symbfile_image *image, struct sl_budge
             return sl_fail(error, SL_UNSUPPORTED, "the executable segments of the file have more than 8 GiB together");
         struct covered_segment *segment = &c->segments[c->segment_count++];
         *segment = (struct covered_segment){s->address, s->address + s->memory_size, NULL};
-        /* words, rounded up generously */
+        /* words of 64 bits; + 2: the rests of both divisions need one more word, the other is a reserve */
         segment->bits = calloc((size_t)((s->memory_size >> c->shift) / 64 + 2), sizeof *segment->bits);
         if (!segment->bits)
             return sl_fail(error, SL_BUSY, "out of memory");
@@ -98,7 +98,7 @@ static bool accept_root(struct coverage *c, uint64_t start, uint64_t end)
         end = end < s->end ? end : s->end;
         if (start >= end)
             return true;
-        /* Charged to the budget: segments need not be in the file, and the same code may be tested many times. */
+        /* Charged to the budget: a segment may be much larger than the file, and the same code may be tested many times. */
         if (!sl_account_spend(&c->account, (uint32_t)(((end - start) >> c->shift) / WORD_BITS) + 1))
             return false;
         if (test_or_set_bits(c, s, start, end, false))
@@ -121,7 +121,7 @@ bool coverage_accept(struct coverage *c, uint64_t start, uint64_t end, uint32_t 
     } else {
         /* an inlined call: it has no bits of its own, it follows the decision on its function */
         accepted = c->has_root && c->root_accepted && start >= c->root_start && end <= c->root_end;
-        counts->unexpected += c->has_root && c->root_accepted && !accepted;
+        counts->unexpected += c->has_root && c->root_accepted && !accepted; /* extends beyond its function */
     }
     counts->accepted += accepted;
     counts->rejected += !accepted;

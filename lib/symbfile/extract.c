@@ -180,7 +180,7 @@ static enum sl_code add_nested(struct extractor *e, const struct sl_symbol *symb
     for (size_t i = 0, next; i < count && code == SL_OK; i = next) {
         for (next = i; next < count && order[next].key == order[i].key;)
             next++;
-        code = add_open(e, symbols, &nesting, &at, order[i].key, error);
+        code = add_open(e, symbols, &nesting, &at, order[i].key, error); /* the code in front of these symbols */
         const struct sl_nested *around = sl_nesting_at(&nesting, at);
         uint64_t label_end = around ? around->end : at;
         label_end = next < count && order[next].key < label_end ? order[next].key : label_end;
@@ -280,6 +280,7 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
                                  struct sl_error *error)
 {
     struct extractor e = {
+        /* debug_info_only: symbol tables are a source of their own here, see read_symbols() */
         .functions = {.prepare = extract_prepare, .consume = extract_consume, .debug_info_only = true},
         .sink = sink,
         .maker_count = sl_parallel_workers(parallel),

@@ -12,7 +12,7 @@ struct sl_symbfile_image;
 enum sl_code sl_symbfile_image_open(struct sl_object *object, struct sl_symbfile_image **image, struct sl_error *error);
 void sl_symbfile_image_close(struct sl_symbfile_image *image);
 
-/* Returns the lowest address of a loaded segment, rounded down to a page; false if there is no such segment. */
+/* Sets `*base` to the lowest address of a loaded segment, rounded down to a page. False if there is no such segment. */
 bool sl_symbfile_image_base(const struct sl_symbfile_image *image, uint64_t *base);
 
 /* ---- ranges ---- */
@@ -43,18 +43,17 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
                                  struct sl_error *error);
 
 /* ---- return pads ---- */
-struct sl_symbfile_pads; /* finds the calls in the code of an image */
+struct sl_symbfile_pads; /* finds return pads: the last bytes of the call instructions in the code of an image */
 
-/* Makes a finder of return pads; NULL if out of memory. Free it with sl_symbfile_pads_free(), before the image is closed. Work and memory
- * are charged to `budget` (NULL = no limit). sl_symbfile_pads_supported() is true for images of x86-64 and ARM64, whose call
- * instructions are known. */
+/* Makes a finder of return pads, the addresses of the last bytes of call instructions; NULL if out of memory. Free it with
+ * sl_symbfile_pads_free(), before the image is closed. Work and memory are charged to `budget` (NULL = no limit).
+ * sl_symbfile_pads_supported() is true for images of x86-64 and ARM64, whose call instructions are known. */
 struct sl_symbfile_pads *sl_symbfile_pads_new(const struct sl_symbfile_image *image, struct sl_budget *budget);
 void sl_symbfile_pads_free(struct sl_symbfile_pads *pads);
 bool sl_symbfile_pads_supported(const struct sl_symbfile_pads *pads);
 
-/* Passes a return pad for each call in the function `ranges[0]` to `sink->pad`; ranges[1..] are the calls inlined in it, in pre-order, as
- * sl_symbfile_tree_sink receives them. Does nothing if the architecture is not supported. Decoding ends at the first invalid
- * instruction. Fails with the code of sl_budget_fail() (work, memory or time used up, SL_BUSY when out of memory), or with that of the
- * sink. */
+/* For each call instruction in the function `ranges[0]` passes a return pad, the address of its last byte, to `sink->pad`; ranges[1..] are
+ * the calls inlined in the function, in pre-order. Does nothing if the architecture is not supported. Decoding ends at the first invalid
+ * instruction. Fails with the code of sl_budget_fail() (work, memory or time used up, SL_BUSY when out of memory), or with the sink's. */
 enum sl_code sl_symbfile_pads_of_tree(struct sl_symbfile_pads *pads, const struct sl_symbfile_range *ranges,
                                       size_t count, struct sl_symbfile_sink *sink, struct sl_error *error);

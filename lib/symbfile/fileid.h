@@ -9,8 +9,10 @@ enum { SL_FILE_ID_HEX = 33, SL_FILE_ID_BASE64 = 23 }; /* buffer sizes of the tex
 
 struct sl_file_id sl_file_id_compute(struct sl_bytes file);
 
-/* Formats as 32 lower-case hex digits; as unpadded base64url (RFC 4648, section 5). */
+/* Formats the id as 32 lower-case hex digits. */
 void sl_file_id_format_hex(const struct sl_file_id *id, char out[SL_FILE_ID_HEX]);
+
+/* Formats the id as base64url (RFC 4648, section 5) without padding: 22 characters. */
 void sl_file_id_format_base64(const struct sl_file_id *id, char out[SL_FILE_ID_BASE64]);
 
 /* Parses an id in base64 (standard or URL-safe alphabet, with or without padding) or in hex (any case, with dashes or a leading

@@ -55,7 +55,7 @@ static struct sl_str strip(struct sl_str name)
 /* True for a legacy Rust name: _ZN...17h<16 hex digits>E. */
 static bool is_legacy_rust(struct sl_str name)
 {
-    enum { TAIL = 20 }; /* "17h", 16 digits, "E" */
+    enum { TAIL = 20 }; /* "17h", 16 digits, "E"; with "_ZN" 23 bytes */
     if (name.size <= 23 || !sl_str_starts(name, SL_STR("_ZN")) || name.data[name.size - 1] != 'E' ||
         memcmp(name.data + name.size - TAIL, "17h", 3) != 0)
         return false;
@@ -70,6 +70,7 @@ static bool is_legacy_rust(struct sl_str name)
 /* Returns the length of the operator at `at`, after the word "operator", if it is one with angle brackets, such as `<<=`; else 0. */
 static size_t operator_sign(struct sl_str text, size_t at)
 {
+    /* longer ones first, as `<` begins `<<`, too */
     static const char *const signs[] = {"<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "<", ">"};
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
         size_t size = strlen(signs[i]);
@@ -194,7 +195,7 @@ static bool same_stable_name(const void *stable_names, uint32_t i, const void *k
  * if memory or budget runs out. */
 static struct sl_str symbfile_names_get_stable(struct symbfile_names *names, struct sl_str name)
 {
-    uint32_t hash = (uint32_t)((uintptr_t)name.data * 0x9E3779B97F4A7C15u >> 32);
+    uint32_t hash = (uint32_t)((uintptr_t)name.data * 0x9E3779B97F4A7C15u >> 32); /* Fibonacci hashing */
     struct sl_id_slot *slot =
         sl_id_table_find(&names->stable_table, &names->account, hash, same_stable_name, names->stable_names, &name);
     if (!slot)

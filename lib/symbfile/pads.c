@@ -94,7 +94,7 @@ enum instruction pads_instruction(enum sl_cpu_family family, struct sl_bytes cod
 }
 
 /* ---- return pads ---- */
-/* Returns the line of the last row that begins at or before `va`; 0 if there is none. */
+/* Returns the line of the last row of the range's line table that begins at or before `va`; 0 if there is none. */
 static uint32_t pads_line_at(const struct sl_symbfile_range *range, uint64_t va)
 {
     const struct sl_symbfile_line *lines = range->lines;

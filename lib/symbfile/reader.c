@@ -8,8 +8,8 @@
 enum {
     MAGIC_SIZE = 8,
     MAX_VARINT = 10,
-    KEEP_PENDING =
-        64 * 1024, /* buffers that have grown beyond this many bytes (a decoding arena: four times) are freed */
+    /* A buffer that has grown beyond this many bytes, or a decoding arena beyond four times as many, is freed after use. */
+    KEEP_PENDING = 64 * 1024,
     /* Memory limit for decoding one message: small fields need many times their encoded size. */
     MESSAGE_MEMORY = 256 << 20,
 };
@@ -329,7 +329,7 @@ static enum sl_code read_message(struct sl_symbfile_reader *r, uint64_t type, st
     case SYMBFILE__MESSAGE_TYPE__MT_STRING_TABLE_V1: code = read_table(r, body); break;
     default: break; /* of a later version: ignored */
     }
-    if (r->scratch.used > KEEP_PENDING * 4)
+    if (r->scratch.used > KEEP_PENDING * 4) /* large */
         sl_arena_free(&r->scratch), sl_arena_init(&r->scratch, MESSAGE_MEMORY);
     else
         sl_arena_reset(&r->scratch);
@@ -348,7 +348,7 @@ static enum symbfile_step read_varint(struct sl_symbfile_reader *r, struct sl_by
         if (*at >= bytes.size)
             return STEP_MORE;
         uint8_t byte = bytes.data[(*at)++];
-        /* ten groups of seven bits: those beyond bit 63 are lost, as in protobuf */
+        /* Ten groups of seven bits: those beyond bit 63 are lost, as in protobuf. 7 * i is at most 63, so the condition is always true. */
         *value |= (uint64_t)(byte & 0x7F) << (7 * i < 64 ? 7 * i : 0);
         if (byte < 0x80)
             return STEP_DONE;

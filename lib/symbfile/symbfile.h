@@ -63,7 +63,8 @@ struct sl_symbfile_pad {
 struct sl_symbfile_sink {
     enum sl_code (*range)(struct sl_symbfile_sink *sink, const struct sl_symbfile_range *range, struct sl_error *error);
     enum sl_code (*pad)(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *pad, struct sl_error *error);
-    void (*table)(struct sl_symbfile_sink *sink); /* new string table: references change; may be NULL */
+    void (*table)(
+        struct sl_symbfile_sink *sink); /* a new string table begins: each `ref` has a new meaning; may be NULL */
 };
 
 /* ---- reading ---- */
@@ -118,7 +119,7 @@ static inline bool sl_symbfile_detect(struct sl_bytes file)
 
 struct sl_symbfile_writer;
 
-/* Receives the bytes of the file in order. */
+/* Receives the bytes of the file in order. A result other than SL_OK ends the writing with that code. */
 typedef enum sl_code sl_symbfile_output(void *arg, struct sl_bytes bytes, struct sl_error *error);
 
 /* Creates a writer. Equal records give equal bytes; invalid UTF-8 in texts becomes U+FFFD. Work and memory are
@@ -132,12 +133,12 @@ enum sl_code sl_symbfile_write_range(struct sl_symbfile_writer *writer, const st
                                      struct sl_error *error);
 enum sl_code sl_symbfile_write_pad(struct sl_symbfile_writer *writer, const struct sl_symbfile_pad *pad,
                                    struct sl_error *error);
-/* Writes all that was collected; a file without records has a header. Then call only sl_symbfile_writer_free(). */
+/* Writes all that was collected, also a file without records: it has only a header. Then call only sl_symbfile_writer_free(). */
 enum sl_code sl_symbfile_writer_finish(struct sl_symbfile_writer *writer, struct sl_error *error);
 
-/* Returns the approximate size of the file if it were finished now; and the number of its records. */
+/* Returns the approximate size of the file if it were finished now. */
 uint64_t sl_symbfile_writer_size(const struct sl_symbfile_writer *writer);
-uint64_t sl_symbfile_writer_records(const struct sl_symbfile_writer *writer);
+uint64_t sl_symbfile_writer_records(const struct sl_symbfile_writer *writer); /* ranges and return pads so far */
 
 /* ---- the index, which is used for lookups ---- */
 

@@ -27,7 +27,7 @@ static void make_path(struct tree_maker *m, uint32_t file)
     sl_path_full(&path, f->comp_dir, f->directory, f->name);
     char *copy = sl_arena_strndup(m->arena, (const char *)path.data, path.size);
     m->account.failed |= !copy || path.failed;
-    m->paths[file] = (struct sl_str){copy ? copy : "", path.size};
+    m->paths[file] = (struct sl_str){copy ? copy : "", path.size}; /* "": not NULL, so that it is not made again */
     sl_buf_free(&path);
 }
 
@@ -144,6 +144,7 @@ static bool tree_emit(struct tree_maker *m, const struct sl_function *f, uint32_
     end = end > high ? high : end;
     if (start >= end || m->account.failed || depth > SL_SYMBFILE_MAX_DEPTH)
         return false;
+    /* inner: the rows of inlined calls are stored behind those of the function */
     size_t last = first + own_rows(m, f, start, end, first), inner = last, before = m->count;
     bool has_rows = first < last;
     for (size_t next; first <= last; first = next) {              /* once if there are no rows: first == last */

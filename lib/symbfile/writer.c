@@ -87,7 +87,7 @@ void sl_symbfile_writer_free(struct sl_symbfile_writer *w)
     free(w);
 }
 
-/* Returns the error of a failed writer: memory or budget has run out, the only ways in which it can fail. */
+/* Returns the error for memory or budget that has run out. */
 static enum sl_code symbfile_writer_fail(const struct sl_symbfile_writer *w, struct sl_error *error)
 {
     return sl_budget_fail(w->account.budget, error);
@@ -140,8 +140,8 @@ static inline uint8_t *put_va(struct sl_symbfile_writer *w, uint8_t *at, uint64_
 /* ---- collecting ---- */
 static uint32_t find_or_add_text(struct sl_symbfile_writer *w, struct sl_str str);
 
-/* Returns the id of a text that is not UTF-8 after replacing ill-formed bytes, because readers would reject it. Paths in debug information
- * can be in any encoding. NO_TEXT if out of memory. */
+/* Adds a text that is not UTF-8 with its ill-formed bytes replaced, because readers would reject it, and returns its id; NO_TEXT if out of
+ * memory. Such texts occur: paths in debug information can be in any encoding. */
 static uint32_t add_cleaned_text(struct sl_symbfile_writer *w, struct sl_str str)
 {
     struct sl_buf clean = {.budget = w->account.budget};
@@ -179,7 +179,7 @@ static inline uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, b
 {
     uint32_t *recent = &w->recent[((uintptr_t)str.data >> 4 ^ (uintptr_t)str.data >> 17) % RECENT];
     uint32_t index = *recent;
-    sl_account_spend(&w->account, str.size / TEXT_STEP + 1);
+    sl_account_spend(&w->account, str.size / TEXT_STEP + 1); /* flush_if_full() reports a failure */
     if (index >= w->text_count || !sl_str_equal(w->texts[index].str, str)) {
         index = find_or_add_text(w, str);
         if (index == NO_TEXT)
@@ -216,8 +216,11 @@ static enum sl_code flush_if_full(struct sl_symbfile_writer *w, struct sl_error 
     return w->string_bytes >= FLUSH_STRINGS || bytes >= FLUSH_RECORDS ? symbfile_writer_flush(w, error) : SL_OK;
 }
 
-/* Writes the line table: field 8, a message of two packed lists, offsets (each as the difference to the one before) and lines. A byte is
- * reserved for each size, which is written when it is known. Returns the end. */
+/* Writes the line table: field 8, a message of two packed lists, offsets (each as the difference to the one before) and lines:
+ *
+ *     tag 8 | size | tag 1 | size | offsets... | tag 2 | size | lines...
+ *
+ * A byte is reserved for each size, which is written when it is known. Returns the end. */
 static uint8_t *put_lines(uint8_t *at, const struct sl_symbfile_range *range)
 {
     const struct sl_symbfile_line *lines = range->lines;
@@ -242,13 +245,15 @@ static uint8_t *put_lines(uint8_t *at, const struct sl_symbfile_range *range)
 enum sl_code sl_symbfile_write_range(struct sl_symbfile_writer *w, const struct sl_symbfile_range *range,
                                      struct sl_error *error)
 {
-    enum { FIELDS = 4, SIZES = 3 }; /* without texts and lines */
+    /* FIELDS: address, length, call line, depth; SIZES: of the line table and its two lists. Each has a tag and a number. */
+    enum { FIELDS = 4, SIZES = 3 };
     for (size_t i = 1; i < range->line_count; i++)
         if (range->lines[i].offset < range->lines[i - 1].offset)
             return sl_fail(error, SL_MALFORMED, "the line table of a function is not sorted by offset");
     size_t bound = (FIELDS + SIZES) * (1 + MAX_ULEB64) + 2 * MAX_ULEB32 * range->line_count;
     if (bound > UINT32_MAX || !sl_buf_reserve(&w->encoded, bound))
         return symbfile_writer_fail(w, error);
+    /* three parts, each up to its pointer; put_record() writes the texts of functions and files between them */
     uint8_t *start = w->encoded.data + w->encoded.size;
     uint8_t *head = put_va(w, start, range->va, 12);
     if (range->length)
@@ -365,7 +370,8 @@ struct symbfile_position {
     const uint32_t *numbers;
 };
 
-/* Writes the body of a record's message: the parts that were encoded before, and texts or lists between them. Returns the end. */
+/* Writes the body of a record's message: the parts that were encoded before, and texts or lists between them. Field numbers are those of
+ * proto/symbfile.proto. Returns the end. */
 static uint8_t *put_record(const struct sl_symbfile_writer *w, uint8_t *at, const struct symbfile_record *r,
                            struct symbfile_position *from)
 {

@@ -46,7 +46,7 @@ static void use_function(struct encoder *e, uint32_t function)
 {
     const struct function_row *f = &e->w->functions[function];
     if (f->entry != UINT64_MAX && f->entry >= e->max_entry)
-        e->max_entry = f->entry + 1;
+        e->max_entry = f->entry + 1; /* stored plus 1, as 0 means none */
     e->max_language = larger(e->max_language, f->language);
     assign_id(&e->functions, function);
 }
@@ -192,6 +192,7 @@ static inline void put_location(struct symcache_block_writing *w, uint32_t old_c
         context = change_context(w, old_context, file);
     uint32_t *slot = &w->lines[w->block.context % LINE_SLOTS];
     int64_t line_delta = (int64_t)line - *slot;
+    /* fits into the control byte; else that has LINE_ESCAPE, and the difference comes last */
     bool small = line_delta >= -LINE_BIAS && line_delta < LINE_ESCAPE - LINE_BIAS;
     bool other_file = file != w->default_file;
     *slot = line;

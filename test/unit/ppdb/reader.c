@@ -173,8 +173,12 @@ TEST(sizes_are_checked)
     static const struct {
         size_t size;
         const char *message;
-    } cuts[] = {{3, "invalid header"},         {20, "invalid length"},      {31, "invalid length"},
-                {36, "invalid stream header"}, {42, "invalid stream name"}, {60, "invalid stream header"}};
+    } cuts[] = {{3, "portable PDB: the file is too short"},
+                {20, "portable PDB: its header is cut off"},
+                {31, "portable PDB: its header is cut off"},
+                {36, "portable PDB: the list of streams is cut off"},
+                {42, "portable PDB: the name of a stream is cut off or too long"},
+                {60, "portable PDB: a stream is not inside of the file"}};
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
         assert_int_equal(sl_ppdb_open((struct sl_bytes){file.data, cuts[i].size}, &arena, &ppdb, &info, &error),
                          SL_MALFORMED);
@@ -182,7 +186,7 @@ TEST(sizes_are_checked)
     }
     file.data[0] = 'X';
     assert_int_equal(sl_ppdb_open(sl_buf_bytes(&file), &arena, &ppdb, &info, &error), SL_MALFORMED);
-    assert_string_equal(error.message, "invalid signature");
+    assert_string_equal(error.message, "not a portable PDB: it does not begin with \"BSJB\"");
 }
 
 /* ---- documents ---- */
@@ -251,8 +255,8 @@ TEST(malformed_document_names_are_left_out)
     for (uint32_t row = 0; row <= 9; row++) {
         assert_int_equal(sl_ppdb_document(ppdb, row, &document, &out, &error), SL_MALFORMED);
         const char *message = row == 0 || row == 9   ? "row index"
-                              : row == 2 || row == 8 ? "invalid blob offset"
-                                                     : "invalid document name";
+                              : row == 2 || row == 8 ? "portable PDB: an offset is outside of the #Blob heap"
+                                                     : "portable PDB: the name of a document is damaged";
         assert_int_equal(strncmp(error.message, message, strlen(message)), 0);
         assert_int_equal(out.size, 4);
     }
@@ -412,10 +416,11 @@ TEST(embedded_sources_are_read)
     struct sl_ppdb_source none;
     expect_source(&cursor, 2, 0, "raw"); /* the limit is one of inflating */
     expect_source(&cursor, row, 62, text);
-    expect_source(&cursor, row, 1000, "invalid length");
-    expect_source(&cursor, row, 1000, "invalid length");
-    expect_source(&cursor, row, UINT64_MAX, "invalid length");
-    expect_source(&cursor, row, 1000, "invalid blob data");
+    const char *wrong_size = "embedded source: it does not inflate to the size that is stated for it";
+    expect_source(&cursor, row, 1000, wrong_size);
+    expect_source(&cursor, row, 1000, wrong_size);
+    expect_source(&cursor, row, UINT64_MAX, wrong_size);
+    expect_source(&cursor, row, 1000, "embedded source: its compressed data is damaged");
     expect_source(&cursor, row, 0, "");
     assert_false(sl_ppdb_next_source(ppdb, &cursor, &none));
     cursor = 1;
