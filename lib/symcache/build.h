@@ -60,8 +60,8 @@ static inline uint32_t op_line(uint32_t kind_and_line)
     return kind_and_line & MAX_LINE;
 }
 
-/* Converts the kind of an operation that is the last one left at its address to that of an entry: OP_ENTRY becomes OP_SET, OP_HOLE
- * stays. */
+/* Converts the kind of the operation that is left at an address to that of an entry of the map: OP_ENTRY becomes OP_SET; OP_SET and OP_HOLE
+ * stay. OP_LABEL does not occur here: folding has ignored it or made it OP_ENTRY. */
 static inline uint32_t op_entry(uint32_t kind_and_line)
 {
     return kind_and_line & ~op_kind_and_line(OP_ENTRY, 0);
@@ -90,7 +90,7 @@ struct function_row {
     uint64_t entry; /* UINT64_MAX = inlinee */
     uint32_t name;
     uint32_t root;      /* id of its context that has no parent; NO_CONTEXT = not made yet */
-    uint32_t variables; /* number of a list, counted from 1; 0 = none */
+    uint32_t variables; /* number of its list of variables in the writer, counted from 1; 0 = none */
     uint8_t language;
 };
 
@@ -109,9 +109,9 @@ struct id_list {
     size_t capacity;
 };
 
-/* Result of symcache_prepare() for a batch. Ids of contexts are local to the batch, those of functions and files to the worker: in lasting
- * batches a worker keeps them from batch to batch, and only new ones are here. Valid until the sink's `consume` has returned; the
- * operations stay valid longer, see symcache_clear_operations(). */
+/* Result of symcache_prepare() for a batch. Ids of contexts are local to the batch, those of functions and files to the worker: from one
+ * lasting batch (whose texts outlive it) to the next a worker keeps them, and only new ones are here. Valid until the sink's `consume` has
+ * returned; the operations stay valid longer, see symcache_clear_operations(). */
 struct symcache_prepared {
     struct symcache_op_run *runs; /* one per function, rarely more */
     struct context *contexts;
@@ -127,7 +127,7 @@ struct local_function {
     struct sl_str name;
     uint64_t hash, entry;
     enum sl_language language;
-    uint32_t variables; /* list of the batch, as in struct sl_function */
+    uint32_t variables; /* number of its list of variables in the batch, as in struct sl_function; 0 = none */
 };
 
 struct sl_symcache_writer {
@@ -156,8 +156,8 @@ struct sl_symcache_writer {
     struct encoder *encoder;   /* NULL = not begun */
     struct ordered_fold *flow; /* not NULL: functions come in address order and are encoded as they come, not kept */
     bool is_out_of_order;      /* a function was out of order in spite of `flow` */
-    bool keeps_sources;        /* paths of mapped files are followed by NUL and the original path */
-    bool failed;               /* out of memory or budget */
+    bool keeps_sources; /* after the path of a file that map_line put in place of another: NUL, the other's path */
+    bool failed;        /* out of memory or budget */
 };
 
 /* Returns a hash of two numbers. */
@@ -203,7 +203,7 @@ void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *b
 
 /* ---- fold.c ---- */
 
-/* Convert a context, a file of an operation from the id in its batch to that of the writer. */
+/* Returns the writer's id of a context to which an operation refers by its id in the batch; the function below does so for files. */
 static inline uint32_t symcache_global_context(const struct run_ids *ids, uint32_t context)
 {
     return context == NO_CONTEXT ? NO_CONTEXT : ids->first_context + context;

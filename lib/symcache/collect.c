@@ -75,6 +75,7 @@ static bool same_file(const void *items, uint32_t index, const void *key)
 static uint32_t intern_file(struct symcache_collector *c, const struct sl_file *file, const struct sl_file *from)
 {
     sl_buf_clear(&c->path);
+    /* the option written_paths: paths as in the debug information, not cleaned */
     (c->writer->options.written_paths ? sl_path_written : sl_path_full)(&c->path, file->comp_dir, file->directory,
                                                                         file->name);
     c->account.failed = c->account.failed || c->path.failed;
@@ -117,8 +118,8 @@ static bool same_file_pointers(const struct sl_file *a, const struct sl_file *b)
 }
 
 /* Returns the slot in `ids` for this worker's id of the file or inlined function that the reader gave this number, which saves looking up
- * its text; a new slot has ID_UNKNOWN. NULL if there is no number (0), when out of memory, or if the batch is not lasting: only in lasting
- * batches a number means the same from batch to batch. */
+ * its text; a new slot has ID_UNKNOWN. NULL if there is no number (0), when out of memory, or if the batch is not `lasting`: only in those
+ * that are, a number means the same from batch to batch. */
 static inline uint32_t *numbered_slot(struct symcache_collector *c, struct id_list *ids, uint32_t number)
 {
     size_t known = ids->capacity;
@@ -184,7 +185,8 @@ static bool same_function(const void *items, uint32_t index, const void *key)
            sl_str_equal(a->name, b->name);
 }
 
-/* Makes a function; its name is first rewritten by the option map_name, if that is set. */
+/* Makes a function; its name is first rewritten by the option map_name, if that is set. `entry`: its address, UINT64_MAX if it is inlined;
+ * `variables`: the number of its list of variables in the batch, 0 = none. */
 static struct local_function make_local_function(struct symcache_collector *c, struct sl_str name,
                                                  enum sl_language language, uint64_t entry, uint32_t variables)
 {
@@ -237,10 +239,11 @@ uint32_t symcache_inlinee_id(struct symcache_collector *c, struct sl_str name, e
     uint32_t *slot = numbered_slot(c, &c->numbered_inlinees, number);
     if (slot) {
         if (*slot == ID_UNKNOWN)
-            *slot = intern_inlinee(c, name, language, 0);
+            *slot = intern_inlinee(c, name, language, 0); /* 0: batches in which numbers are valid have no variables */
         return *slot;
     }
     struct symcache_known_name *known = &c->names[symcache_mix((uintptr_t)name.data, name.size) % NAME_CACHE];
+    /* clearing the table, which makes the ids in it invalid, changes its generation */
     bool hit = known->generation == c->function_table.generation && known->name.data == name.data &&
                known->name.size == name.size && known->language == language && known->variables == variables;
     if (!hit) {
@@ -294,8 +297,8 @@ static void add_op(struct symcache_collector *c, enum op_kind kind, uint64_t add
 SL_ORDER_BY(symcache_collect_by_start, struct symcache_span, start)
 
 /* Fills c->spans with the code that the lines of calls inlined directly into the function cover, sorted by start; returns the number of
- * spans, 0 also when out of memory (account.failed). A line of size 0, whose size is not known, covers one byte, so that its address has
- * it. */
+ * spans, 0 also when out of memory (account.failed). A line of size 0, whose size is not known, covers one byte, so that a lookup of its
+ * address finds it. */
 static size_t inlinee_spans(struct symcache_collector *c, const struct sl_function *function)
 {
     size_t total = 0, count = 0;
@@ -332,6 +335,7 @@ static size_t call_at(const struct symcache_call *calls, size_t count, uint64_t 
 static void collect_lines(struct symcache_collector *c, const struct sl_function *f, uint32_t id, size_t first_call,
                           size_t call_count)
 {
+    /* at_call: the call of `f` to which the current line belongs; context_call: the one for which `context` was made */
     size_t span_count = inlinee_spans(c, f), next_span = 0, at_call = 0, context_call = SIZE_MAX;
     if (!sl_account_grow(&c->account, &c->calls, &c->call_capacity, c->call_count + span_count, sizeof *c->calls))
         return;
@@ -344,7 +348,7 @@ static void collect_lines(struct symcache_collector *c, const struct sl_function
     for (uint32_t i = 0; i < f->line_count; i++) {
         const struct sl_line *line = &f->lines[i];
         uint64_t cur = line->address, end = end_address(cur, line->size ? line->size : 1);
-        if (i && cur < covered)
+        if (i && cur < covered) /* it begins inside an earlier line */
             continue;
         while (at_call + 1 < call_count && calls[at_call + 1].address <= cur)
             at_call++;
@@ -492,10 +496,10 @@ static bool has_calls(const struct sl_function *f)
     return false;
 }
 
-/* Makes the operations of the lines of `f` and of its inlined calls in address order. Requires that the caller's lines have one for each
- * call, with its range and location, as in assembled functions; else false. `id` is the context of an outermost function; for an inlined
- * one it is NO_CONTEXT, and a context is made of `link` at the first line. `around` is the location of the call, used for code of an
- * inlined call without lines; NULL for the outermost function. Addresses in operations are relative to `base`. */
+/* Makes the operations of the lines of `f` and of its inlined calls in address order. The lines of a caller must have one for each call,
+ * with its range and location (the form that sl_assemble() gives); else false. `id` is the context of an outermost function; for an inlined
+ * one it is NO_CONTEXT, and a context is made of `link` at the first line. `around` is the location of the call, used for code of an inlined
+ * call without lines; NULL for the outermost function. Addresses in operations are relative to `base`. */
 static bool symcache_collect_walk(struct symcache_collector *c, const struct sl_function *f, uint64_t base,
                                   struct context link, uint32_t id, const struct symcache_location *around)
 {
@@ -536,9 +540,9 @@ static bool symcache_collect_walk(struct symcache_collector *c, const struct sl_
     return inlinee == inlinees_end;
 }
 
-/* Makes the operations of an assembled function (without its end) in address order. `entry` is its context; `*file` becomes the file of its
- * first line. If it has no line at its start, an operation OP_ENTRY makes the start part of the function. False if the fast path does not
- * apply. */
+/* Makes the operations of a function whose inlined calls are a tree, without the hole at its end, in address order. `entry` is its context;
+ * `*file` becomes the file of its first line. If it has no line at its start, an operation OP_ENTRY makes the start part of the function.
+ * False if its lines and calls are not in the usual order. */
 static bool walk_tree(struct symcache_collector *c, const struct sl_function *f, uint32_t entry, uint32_t *file)
 {
     struct symcache_location here = {entry, SL_NO_FILE, 0};
@@ -552,8 +556,9 @@ static bool walk_tree(struct symcache_collector *c, const struct sl_function *f,
 
 static const struct sl_flat no_calls = {NULL, 0};
 
-/* The fast path: makes the operations of an outermost function in one pass in address order, so that they need not be sorted. `flat` has
- * its inlined calls; NULL if it is assembled. False, without effect, if lines or calls are not in the usual order; then use add_any(). */
+/* The fast path: makes the operations of an outermost function in one pass in address order, so that they need not be sorted. `flat` is the
+ * list of its inlined calls; NULL if they are a tree in `f`. False, without effect, if lines or calls are not in the usual order: then use
+ * add_any(). Lack of memory at the end sets account.failed (true). */
 static bool walk_function(struct symcache_collector *c, const struct sl_function *f, const struct sl_flat *flat)
 {
     uint64_t end = end_address(f->address, f->size);
@@ -627,8 +632,8 @@ static void start_batch(struct symcache_collector *c, const struct sl_symcache_w
             c->file_ids[i] = ID_UNKNOWN;
 }
 
-/* Adds the operations of a function to which the fast path walk_function() did not apply: assembles it if it is `flat` and tries the fast
- * path again; if that fails, too, collects the operations in any order and sorts them. */
+/* Adds the operations of a function to which the fast path walk_function() did not apply. If its inlined calls are a list (`flat`), makes a
+ * tree of them and tries the fast path again; if that fails, too, collects the operations in any order and sorts them. */
 static void add_any(struct symcache_collector *c, const struct sl_function *function, const struct sl_flat *flat)
 {
     struct sl_function f = *function;

@@ -9,8 +9,8 @@
 
 #include "function/assemble.h"
 
-struct
-    symcache_call { /* where an inlined function is called: valid for its code from `address` on; `context` is the caller */
+/* Where an inlined function is called; `context` is the caller. Valid for its code from `address` on. */
+struct symcache_call {
     uint64_t address;
     uint32_t context, file, line;
 };
@@ -49,8 +49,8 @@ struct symcache_collector {
     struct symcache_text *files;
     uint32_t *file_ids;                               /* this worker's ids by file of the batch */
     struct id_list numbered_files, numbered_inlinees; /* this worker's ids by sl_file.number, sl_function.number */
-    struct id_list global_functions,
-        global_files; /* the writer's ids by this worker's; filled by the sink's `consume` */
+    /* the writer's ids by this worker's; filled by the sink's `consume` */
+    struct id_list global_functions, global_files;
     size_t op_count, op_capacity, start_capacity, order_capacity, scratch_capacity, folded_count, folded_capacity,
         run_count, run_capacity;
     size_t span_capacity, call_count, call_capacity, context_count, context_capacity, function_count;
@@ -77,12 +77,12 @@ struct location {
     uint32_t file, line;
 };
 
-/* Returns local file id and line after the option map_line was applied to file `file` of the batch and `line`; unchanged if it does not map
- * them. */
+/* Returns this worker's file id, and the line, after the option map_line was applied to file `file` of the batch and `line`; unchanged if
+ * it does not map them. */
 struct location symcache_mapped_location(struct symcache_collector *c, uint32_t file, uint32_t line);
 
 /* Returns this worker's id of an inlined function, which is added if it is new; 0 when out of memory (account.failed). `number` is
- * sl_function.number: it identifies a function in lasting batches, which have no lists of variables. */
+ * sl_function.number: it identifies a function in batches that are `lasting`; these have no lists of variables. */
 uint32_t symcache_inlinee_id(struct symcache_collector *c, struct sl_str name, enum sl_language language,
                              uint32_t number, uint32_t variables);
 
@@ -127,8 +127,8 @@ static const struct symcache_location nowhere = {NO_CONTEXT, SL_NO_FILE, 0};
 
 /* ---- sweep.c ---- */
 
-/* Makes the operations of an outermost function, but the hole at its end, from its lines and flat list of inlined calls, in c->folded; they
- * equal those of the assembled function. `entry` is its context; `*file` receives the file of its first line. False if calls or lines
- * overlap or are out of order in a way that needs sl_assemble(). */
+/* Makes the operations of an outermost function, but the hole at its end, from its lines and flat list of inlined calls, in c->folded: the
+ * same as if sl_assemble() had made a tree of the calls first. `entry` is its context; `*file` receives the file of its first line. False
+ * if calls or lines overlap or are out of order in a way that needs sl_assemble(). */
 bool symcache_sweep(struct symcache_collector *c, const struct sl_function *function, const struct sl_flat *flat,
                     uint32_t entry, uint32_t *file);

@@ -17,9 +17,9 @@ static uint32_t symcache_encode_text(struct encoder *e, struct sl_str text)
     return text.size ? symcache_intern(e->w, text) + 1 : 0;
 }
 
-/* Finds the origin of a file, whose path is the text `*file`; false if it has none. If the option map_line put the file in place of
- * another, the path is followed by a NUL and the other's path: then `*file` is set to the path alone, and path and revision of the other's
- * origin are used, but not its URL, which leads to the text of the other. */
+/* Finds the origin of a source file, which tells where its text can be fetched; `*file` is the text of its path. False if it has none. If
+ * the option map_line put the file in place of another, the path is followed by a NUL and the other's path: then `*file` is set to the path
+ * alone, and path and revision of the other's origin are used, but not its URL, which leads to the text of the other. */
 static bool encode_origin(struct encoder *e, uint32_t *file, struct sl_arena *arena, struct sl_file_origin *origin)
 {
     struct sl_symcache_writer *w = e->w;
@@ -36,8 +36,8 @@ static bool encode_origin(struct encoder *e, uint32_t *file, struct sl_arena *ar
     return known && (origin->path.size || origin->revision.size || origin->url.size);
 }
 
-/* Finds the origins of the files that contexts or entries use (debug information names many more); sets FLAG_ORIGINS if any has one. False
- * when out of memory or budget. */
+/* Finds the origins (where to fetch the text) of the source files that contexts or entries use; debug information names many more. Sets
+ * FLAG_ORIGINS if any has one. False when out of memory or budget. */
 static bool collect_origins(struct encoder *e)
 {
     struct sl_symcache_writer *w = e->w;
@@ -58,6 +58,7 @@ static bool collect_origins(struct encoder *e)
         any = true;
     }
     sl_arena_free(&arena);
+    /* sl_object_status(): memory ran out while the object looked for an origin */
     bool ok = e->origins && !w->account.failed && sl_object_status(w->options.origins, NULL) == SL_OK;
     if (any) {
         e->flags |= FLAG_ORIGINS;
@@ -143,7 +144,7 @@ static void fill_functions(const void *arg, uint32_t from, uint32_t count, uint6
     }
 }
 
-/* Fills the columns of variables [from, from + count) of the file: name and type, both as ranks of texts. */
+/* Fills the columns of variables [from, from + count) of the file: name and type, as the positions of their texts in the sorted order. */
 static void fill_variables(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
 {
     const struct encoder *e = arg;
@@ -153,7 +154,7 @@ static void fill_variables(const void *arg, uint32_t from, uint32_t count, uint6
     }
 }
 
-/* Fills the column of files [from, from + count) of the file: the rank of the path's text. */
+/* Fills the column of files [from, from + count) of the file: the rank of the path, its position among the sorted texts. */
 static void fill_files(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
 {
     const struct encoder *e = arg;
@@ -166,8 +167,8 @@ static uint64_t rank_plus_one(const struct encoder *e, uint32_t text_plus_one)
     return text_plus_one ? (uint64_t)e->text_rank[text_plus_one - 1] + 1 : 0;
 }
 
-/* Fills the columns of the origins of files [from, from + count) of the file: path, revision and URL, each as the rank of its text plus
- * one; 0 = none. */
+/* Fills the columns of the origins of files [from, from + count) of the file: path, revision and URL, each as the rank of its text (the
+ * position among the sorted texts) plus one; 0 = none. */
 static void fill_origins(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
 {
     const struct encoder *e = arg;
@@ -179,7 +180,7 @@ static void fill_origins(const void *arg, uint32_t from, uint32_t count, uint64_
     }
 }
 
-/* Returns a text by its rank. Texts are scattered in memory, so the next ones are prefetched. */
+/* Returns a text by its position among the sorted texts. They are scattered in memory, so the next ones are prefetched. */
 static struct sl_str sorted_text(const void *arg, size_t index)
 {
     enum { AHEAD = 8 };
@@ -211,7 +212,7 @@ static bool fold_all(struct encoder *e)
 static void write_directory(struct encoder *e)
 {
     struct sl_buf *out = &e->table.file;
-    uint32_t end = (uint32_t)(out->size - e->table.sections[0].offset);
+    uint32_t end = (uint32_t)(out->size - e->table.sections[0].offset); /* the first section is that of the blocks */
     sl_table_section(&e->table, SECTION_OFFSETS);
     for (size_t i = 0; i < e->block_count; i++)
         sl_buf_u32(out, e->offsets[i]);

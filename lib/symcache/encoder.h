@@ -38,8 +38,8 @@ struct encoder {
     uint64_t max_entry;                   /* highest entry address of a function, plus one */
     uint32_t max_call_line, max_language; /* highest values */
     struct origin_row *origins;           /* by new id of a file; NULL = no file has an origin */
-    struct variable_rows *variable_rows;  /* by list of the writer; NULL = no lists */
-    uint32_t *used_variables;             /* lists, in the order of their functions */
+    struct variable_rows *variable_rows;  /* one for each list of variables of the writer; NULL = no lists */
+    uint32_t *used_variables;             /* numbers of the lists that functions use, in the order of the functions */
     struct sl_variable *variables;        /* rows of the section, as new text ids */
     size_t used_variables_count, variable_count, variable_capacity;
     uint32_t max_variables;           /* highest number per function */

@@ -22,7 +22,7 @@ struct ordered_run {
     const struct symcache_op_run *run;
 };
 
-struct cluster {                   /* functions that overlap, or mostly one that does not */
+struct cluster {                   /* a group of functions that overlap; mostly a single one that overlaps none */
     size_t first, count, op_count; /* its runs are [first, first + count) in address order */
     uint64_t base;                 /* lowest address */
 };
@@ -75,7 +75,7 @@ static bool order_runs(struct symcache_folding *f, const struct sl_symcache_writ
  * do not overlap: the order of a hole and another operation at one address does not matter. False when out of memory. */
 static bool find_clusters(struct symcache_folding *f)
 {
-    uint64_t last = 0;
+    uint64_t last = 0; /* highest address of an operation in the cluster */
     bool last_is_hole = true;
     struct cluster *cluster = NULL;
     f->clusters = sl_account_alloc(&f->account, f->run_count + 1, sizeof *f->clusters);
@@ -193,8 +193,8 @@ static inline struct op make_op(const struct symcache_op_run *run, uint32_t i, c
     };
 }
 
-/* Sorts operations by address, stably: order[i].index is the i-th one. Returns `count` items, charged to `account`; NULL when out of
- * memory. */
+/* Sorts operations by address, stably. Returns `count` items, the i-th with the index in `ops` of the i-th operation in this order, charged
+ * to `account`; NULL when out of memory. */
 static struct sl_ordered *order_ops(struct sl_account *account, const struct op *ops, size_t count)
 {
     struct sl_ordered *order = count < UINT32_MAX ? sl_account_alloc(account, count, sizeof *order) : NULL;
@@ -228,6 +228,7 @@ static void fold_undisturbed(struct emitter *e, const struct symcache_op_run *ru
     }
     e->item->count = (size_t)(last + 1 - e->item->out);
     e->item->last = *last;
+    /* no entry yet: the next function may begin at its address */
     e->function = e->now = make_op(run, run->count - 1, NULL);
 }
 
@@ -349,7 +350,8 @@ static bool join_items(struct symcache_folding *f, size_t items, size_t *count)
     return true;
 }
 
-/* Opens the symbols whose first operations are order[first..end), all at one address. False when out of memory. */
+/* Opens the symbols whose first operations are order[first..end), all at one address. In w->ops the end of a symbol, a hole, follows its
+ * start; a symbol without one is not opened. False when out of memory. */
 static bool open_symbols(struct sl_nesting *nesting, const struct sl_symcache_writer *w, const struct sl_ordered *order,
                          size_t first, size_t end)
 {
@@ -545,7 +547,7 @@ static bool encode_undisturbed(struct ordered_fold *f, const struct symcache_op_
     symcache_fold_flush(&f->emitter);
     if (!pass_to_encoder(f, e) || !symcache_encoder_add_run(e, run, ids))
         return false;
-    f->item.last = make_op(run, run->count - 2, ids);
+    f->item.last = make_op(run, run->count - 2, ids); /* the last one that symcache_encoder_add_run() has encoded */
     f->item.last.kind_and_line = op_entry(f->item.last.kind_and_line);
     f->emitter.function = f->emitter.now = make_op(run, run->count - 1, ids);
     return true;
@@ -555,9 +557,10 @@ bool symcache_ordered_fold_add(struct ordered_fold *f, const struct symcache_op_
                                struct encoder *e)
 {
     const struct short_op *end = &run->ops[run->count - 1];
-    bool undisturbed = run->count > 2 && is_undisturbed(&f->emitter, run);
+    bool undisturbed = run->count > 2 && is_undisturbed(&f->emitter, run); /* > 2: there is one to encode directly */
     f->last = run->base + end->offset;
     f->last_is_hole = op_kind(end->kind_and_line) == OP_HOLE;
+    /* 1: of an undisturbed function only the first operation goes through f->item */
     if (!symcache_fold_reserve(f, undisturbed ? 1 : run->count, f->last))
         return false;
     if (undisturbed)

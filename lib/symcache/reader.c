@@ -212,6 +212,7 @@ size_t sl_symcache_lookup(const struct sl_symcache *c, uint64_t address, struct 
         }
         count++;
         uint64_t parent = column(c, COLUMN_CONTEXT_PARENT, context);
+        /* the limit ends a cycle in a damaged file */
         if (!parent || parent > c->context_count || count >= SL_SYMCACHE_MAX_CHAIN)
             return count;
         file = column(c, COLUMN_CONTEXT_CALL_FILE, context);
@@ -417,7 +418,7 @@ static bool variables_decode(const struct sl_symcache *c)
     uint32_t first;
     if (!(c->flags & FLAG_VARIABLES))
         return true;
-    for (uint64_t i = 0; i < c->function_count; i++)
+    for (uint64_t i = 0; i < c->function_count; i++) /* sl_symcache_variables() gives 0 for an invalid range */
         if (sl_symcache_variables(c, (uint32_t)i, &first) != column(c, COLUMN_FUNCTION_VARIABLES, i))
             return false;
     for (uint64_t i = 0; i < c->variable_count; i++)

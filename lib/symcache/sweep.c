@@ -77,15 +77,16 @@ static bool order_calls(struct symcache_collector *c, const struct sl_function *
     return true;
 }
 
-/* Adds the operation for the code of the frame up to `offset`, which has no line. Such code of an inlined call gets the place of the call;
- * that of the function itself becomes a hole if it follows a call, else it continues the last line. False if the sweep does not apply. */
+/* Adds the operation for the code of `frame` (an open call or the function itself) up to `offset`, which has no line. Such code of an inlined
+ * call gets the place of the call; that of the function becomes a hole if it follows a call, else it continues the last line. False if the
+ * sweep does not apply: sl_assemble() must handle the function. */
 static inline bool skip_to(struct symcache_sweep *s, const struct symcache_sweep_frame *frame, uint64_t offset)
 {
     if (offset <= frame->at)
         return true;
     if (frame > s->frames)
         symcache_sweep_add(s, frame->at, &frame->around, OP_SET);
-    else if (frame->at == frame->call_end && !s->call_has_lines) /* a later call may have lines */
+    else if (frame->at == frame->call_end && !s->call_has_lines) /* a hole only if any call has lines: not known yet */
         return false;
     else if (frame->at == frame->call_end)
         symcache_sweep_add(s, frame->at, &nowhere, OP_HOLE);
@@ -129,6 +130,7 @@ static inline bool pop_until(struct symcache_sweep *s, uint64_t offset)
  * often: then the sweep would not be faster than assembling the function. */
 static bool postpone_call(struct symcache_sweep *s, uint64_t offset)
 {
+    /* the sort key (order_calls) with another offset and the same depth and index */
     uint64_t start = offset << 32 | (*--s->start & UINT32_MAX), *at = s->start;
     for (; s->moves_left && at + 1 < s->starts_end && at[1] >> INDEX_BITS < start >> INDEX_BITS; at++, s->moves_left--)
         at[0] = at[1];
@@ -217,8 +219,9 @@ static bool sweep_lines(struct symcache_sweep *s, const struct sl_function *f)
     const uint32_t *file_ids = s->c->file_ids;
     const size_t file_count = s->c->file_id_count;
     const bool mapped = s->c->writer->options.map_line;
-    struct short_op *out = s->out;
+    struct short_op *out = s->out; /* a copy, which the compiler can keep in a register */
     for (const struct sl_line *line = f->lines; line < lines_end; line++) {
+        /* a line of size 0 covers one byte */
         uint64_t at = line->address - base, covered = line->size + !line->size;
         if (at < behind || at > size || covered > size - at)
             return false;
@@ -249,8 +252,8 @@ bool symcache_sweep(struct symcache_collector *c, const struct sl_function *f, c
 {
     struct symcache_sweep s; /* not initialised as a whole: most frames are never used */
     size_t count;
-    /* Lines are cut at starts and ends of calls, each of which may be postponed once. A part of a line takes one operation, and another for
-     * code before it without a line. */
+    /* Upper bound of the operations: calls cut lines into parts at their starts and ends, and each call may be postponed once, so 6 cuts for
+     * a call are enough. A part takes one operation, and another for code before it without a line. */
     if (!order_calls(c, f, flat, &count) ||
         !sl_account_grow(&c->account, &c->folded, &c->folded_capacity, 2 * ((size_t)f->line_count + 6 * count) + 4,
                          sizeof *c->folded))

@@ -69,7 +69,7 @@ void sl_symcache_writer_symbols(struct sl_symcache_writer *writer, const struct 
  * effect, if the writer has several workers: these divide the work at the end. The file is the same. */
 bool sl_symcache_writer_in_order(struct sl_symcache_writer *writer);
 
-/* Appends the file to `out` at its 8-aligned end. Equal input gives equal bytes, whatever the number of workers. */
+/* Appends the file to `out`, whose size must be a multiple of 8. Equal input gives equal bytes, whatever the number of workers. */
 enum sl_code sl_symcache_writer_finish(struct sl_symcache_writer *writer, struct sl_buf *out, struct sl_error *error);
 
 /* Converts functions and symbols of one object. `companions` and `parallel` may be NULL. SL_MALFORMED "bad debug file" if it cannot be
@@ -161,26 +161,29 @@ bool sl_symcache_variable(const struct sl_symcache *cache, uint32_t number, stru
  * unknown: an inlined function, one without entry, or a damaged file. */
 uint64_t sl_symcache_function_size(const struct sl_symcache *cache, uint32_t id);
 
-/* Finds functions by their names, as they are stored: those of C++ and Rust are usually mangled. Sets `entry` and `found` of each item
- * of `named`, and sorts the items. Takes O(functions + names). False when out of memory. */
-struct sl_symcache_named {
+struct sl_symcache_named { /* a name to look for, and the result */
     struct sl_str name;
-    size_t item;     /* not used: a number by which the caller recognizes the item after sorting */
+    size_t item;     /* for the caller, who recognizes the item by it after sorting; not used here */
     uint64_t entry;  /* of a function with this name */
     unsigned found;  /* 0: no function has it; 1: `entry` is the only address; 2: there are several */
     uint32_t string; /* private */
 };
+
+/* Finds functions by their names, as they are stored: those of C++ and Rust are usually mangled. Sets `entry` and `found` of each item
+ * of `named`, and sorts the items. Takes O(functions + names). False when out of memory. */
 bool sl_symcache_find_named(const struct sl_symcache *cache, struct sl_symcache_named *named, size_t count);
 
 /* Append the text to `out`, or nothing if the id is bad. A file's text is its full, cleaned path. */
 void sl_symcache_string(const struct sl_symcache *cache, uint32_t string_id, struct sl_buf *out);
 void sl_symcache_file(const struct sl_symcache *cache, uint32_t file_id, struct sl_buf *out);
 
-/* The origin of a source file, as ids for sl_symcache_string; SL_SYMCACHE_NONE = none. False if it is unknown. */
+/* Where the text of a source file can be fetched: ids for sl_symcache_string; SL_SYMCACHE_NONE = none. */
 struct sl_symcache_origin {
     uint32_t path, revision; /* in a version control system */
     uint32_t url;
 };
+
+/* Reads the origin of a source file. False if it is unknown. */
 bool sl_symcache_origin(const struct sl_symcache *cache, uint32_t file_id, struct sl_symcache_origin *origin);
 
 /* Returns the module's file name from the writer's options; may be empty. */
