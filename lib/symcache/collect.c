@@ -498,8 +498,8 @@ static bool has_calls(const struct sl_function *f)
 
 /* Makes the operations of the lines of `f` and of its inlined calls in address order. The lines of a caller must have one for each call,
  * with its range and location (the form that sl_assemble() gives); else false. `id` is the context of an outermost function; for an inlined
- * one it is NO_CONTEXT, and a context is made of `link` at the first line. `around` is the location of the call, used for code of an inlined
- * call without lines; NULL for the outermost function. Addresses in operations are relative to `base`. */
+ * one it is NO_CONTEXT, and a context is made of `link` at the first line. `around` is the location of the call, used for code without
+ * lines in an inlined call; NULL for the outermost function. Addresses in operations are relative to `base`. */
 static bool symcache_collect_walk(struct symcache_collector *c, const struct sl_function *f, uint64_t base,
                                   struct context link, uint32_t id, const struct symcache_location *around)
 {

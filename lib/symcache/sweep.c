@@ -77,9 +77,9 @@ static bool order_calls(struct symcache_collector *c, const struct sl_function *
     return true;
 }
 
-/* Adds the operation for the code of `frame` (an open call or the function itself) up to `offset`, which has no line. Such code of an inlined
- * call gets the place of the call; that of the function becomes a hole if it follows a call, else it continues the last line. False if the
- * sweep does not apply: sl_assemble() must handle the function. */
+/* Adds the operation for the code of `frame` (an open call or the function itself) up to `offset`, which has no line. Such code of an
+ * inlined call gets the place of the call; that of the function becomes a hole if it follows a call, else it continues the last line. False
+ * if the sweep does not apply: sl_assemble() must handle the function. */
 static inline bool skip_to(struct symcache_sweep *s, const struct symcache_sweep_frame *frame, uint64_t offset)
 {
     if (offset <= frame->at)
@@ -252,8 +252,8 @@ bool symcache_sweep(struct symcache_collector *c, const struct sl_function *f, c
 {
     struct symcache_sweep s; /* not initialised as a whole: most frames are never used */
     size_t count;
-    /* Upper bound of the operations: calls cut lines into parts at their starts and ends, and each call may be postponed once, so 6 cuts for
-     * a call are enough. A part takes one operation, and another for code before it without a line. */
+    /* Upper bound of the operations: calls cut lines into parts at their starts and ends, and each call may be postponed once, so 6 cuts
+     * for a call are enough. A part takes one operation, and another for code before it without a line. */
     if (!order_calls(c, f, flat, &count) ||
         !sl_account_grow(&c->account, &c->folded, &c->folded_capacity, 2 * ((size_t)f->line_count + 6 * count) + 4,
                          sizeof *c->folded))

@@ -66,10 +66,11 @@ void sl_symcache_writer_symbols(struct sl_symcache_writer *writer, const struct 
 
 /* Call it after the symbols and before the functions, if functions come in address order and do not overlap: they are then written
  * as they come, which takes less time and memory. If one is out of order the sink fails with SL_UNSUPPORTED. Returns false, without
- * effect, if the writer has several workers: these divide the work at the end. The file is the same. */
+ * effect, if the writer has several workers: these divide the work at the end. The file is the same. Lack of memory is reported later, by
+ * the sink or sl_symcache_writer_finish(). */
 bool sl_symcache_writer_in_order(struct sl_symcache_writer *writer);
 
-/* Appends the file to `out`, whose size must be a multiple of 8. Equal input gives equal bytes, whatever the number of workers. */
+/* Pads `out` to a multiple of 8 bytes and appends the file. Equal input gives equal bytes, whatever the number of workers. */
 enum sl_code sl_symcache_writer_finish(struct sl_symcache_writer *writer, struct sl_buf *out, struct sl_error *error);
 
 /* Converts functions and symbols of one object. `companions` and `parallel` may be NULL. SL_MALFORMED "bad debug file" if it cannot be

@@ -214,6 +214,7 @@ struct sl_symcache_writer *sl_symcache_writer_new(const struct sl_symcache_optio
     w->sink.needs_positions = options->positions;
     w->sink.needs_variables = options->variables;
     w->sink.accepts_nameless = options->nameless;
+    /* origins are found by the path before map_line replaced it; only PDBs with a source server stream have any */
     w->keeps_sources =
         options->map_line && options->origins && sl_object_info(options->origins)->features.srcsrv_vcs.size;
     w->collectors = symcache_collectors_new(sl_parallel_workers(parallel), options->budget);
@@ -277,8 +278,8 @@ static struct symcache_text symbol_name(const struct sl_symcache_options *o, str
     return (struct symcache_text){name, sl_hash(name.data, name.size)};
 }
 
-/* Adds an operation (OP_ENTRY or OP_LABEL) at the start of a symbol and, if its size is known, a hole at its end. The caller has reserved
- * memory for both. */
+/* Adds an operation at the start of a symbol, OP_ENTRY (applies where no function has the address) or, for labels, OP_LABEL (is ignored
+ * within functions), and, if the symbol's size is known, a hole at its end. The caller has reserved memory for both. */
 static void add_symbol(struct sl_symcache_writer *w, uint64_t address, uint64_t size, enum op_kind kind,
                        const struct symcache_text *name)
 {
@@ -378,7 +379,7 @@ enum sl_code sl_symcache_convert(struct sl_object *object, const struct sl_compa
                                  const struct sl_symcache_options *options, const struct sl_parallel *parallel,
                                  struct sl_buf *out, struct sl_error *error)
 {
-    struct sl_symcache_options all = *options;
+    struct sl_symcache_options all = *options; /* with those that follow from the object */
     all.origins = object;
     all.decorates = sl_object_info(object)->decorates;
     all.budget = sl_object_budget(object);

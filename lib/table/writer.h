@@ -72,6 +72,6 @@ struct sl_table_string_source {
 bool sl_table_add_strings(struct sl_table_writer *writer, uint32_t id, uint32_t offsets_id,
                           const struct sl_table_string_source *source);
 
-/* Completes the head and moves the file to the 8-aligned end of `out`. False, with nothing appended, if anything has failed. `file` is
- * freed in any case. */
+/* Completes the head, pads `out` to a multiple of 8 bytes and appends the file. False, with nothing appended, if anything has failed.
+ * `file` is freed in any case. */
 bool sl_table_finish(struct sl_table_writer *writer, struct sl_buf *out);

@@ -39,9 +39,9 @@ bool sl_text_read_table(struct sl_text *text, struct sl_str line, unsigned marks
 /* True for a line of gdb's `info proc mappings`; `numbers` are its start, end, size and offset in the file. */
 bool sl_text_is_gdb_mapping(struct sl_scan s, uint64_t numbers[4]);
 
-/* native.c: reads the frame of native code in a line (without its end). */
+/* native.c: reads the frame of native code in a line (given without its line end). False if there is none. */
 bool sl_text_read_native(struct sl_text *text, struct sl_str line, unsigned marks, struct sl_text_frame *frame);
-/* True if the line is a frame of a format that has its names already. */
+/* True if the line is a frame of a format that has the names in the line already; sets `*format` to it. */
 bool sl_text_read_named(struct sl_str line, unsigned marks, enum sl_text_format *format);
 
 /* ips.c: removes the next piece, a frame or the text up to the next, from the rest of a line of an Apple crash report as JSON. False, and

@@ -110,6 +110,7 @@ static void make_frame(struct sl_text *t, const char *at, struct sl_text_piece *
                                 .symbol = o->symbol,
                                 .path = o->file,
                                 .line = o->has_line && o->line <= UINT32_MAX ? (uint32_t)o->line : 0};
+    /* the parts of the frame's text: names are inserted in front of the brace (`tail`), and nothing is replaced (`cut` is empty) */
     f->stem = f->cut = f->head = (struct sl_str){at, 0};
     f->tail = (struct sl_str){at, 1};
     f->end = (struct sl_str){at + 1, 0};

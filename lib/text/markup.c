@@ -39,7 +39,7 @@ static bool find_element(struct sl_str text, struct element *e)
     return true;
 }
 
-/* True if the element has this tag, and at least `fields` fields with the tag. */
+/* True if the element has this tag and at least `fields` fields, of which the tag is the first. */
 static bool is_tag(const struct element *e, struct sl_str tag, unsigned fields)
 {
     return sl_str_equal(e->fields[0], tag) && e->count >= fields;
@@ -78,7 +78,7 @@ static void begin_module_line(struct sl_text *t, const struct sl_text_module *m,
 {
     sl_buf_str(&t->pending, before);
     sl_buf_cstr(&t->pending, "[[[ELF module #0x");
-    sl_buf_number_hex(&t->pending, m->markup_id - 1, ' ');
+    sl_buf_number_hex(&t->pending, m->markup_id - 1, ' '); /* stored plus 1, as 0 means that it has no number */
     sl_buf_u8(&t->pending, '"');
     sl_buf_str(&t->pending, m->name);
     sl_buf_cstr(&t->pending, "\"; ");
@@ -115,7 +115,7 @@ static bool read_module(struct sl_text *t, const struct element *e, struct sl_st
     *made = sl_text_end_module_line(t);
     struct sl_text_module *m = &t->modules[index];
     m->markup_id = (uint32_t)number + 1;
-    if (module_numbered(t, number) != index)
+    if (module_numbered(t, number) != index) /* the number is new, or was given to another module before */
         number_module(t, number, index);
     begin_module_line(t, m, before);
     sl_buf_cstr(&t->pending, "BuildID=");
@@ -155,7 +155,7 @@ static bool read_mapping(struct sl_text *t, const struct element *e, struct sl_s
 }
 
 /* Reads {{{reset}}}: the modules known so far are no longer loaded. `*made` becomes the open line about a module and a line "[[[reset]]]";
- * empty if no contextual element came since the last reset. False for other elements. */
+ * empty if no `module` or `mmap` element came since the last reset. False for other elements. */
 static bool read_reset(struct sl_text *t, const struct element *e, struct sl_str before, struct sl_str *made)
 {
     struct sl_buf line = {0};
