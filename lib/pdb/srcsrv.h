@@ -14,7 +14,8 @@ struct srcsrv_fields { /* var1 to var10 of a source file */
 bool srcsrv_variable(const struct srcsrv *s, struct sl_str name, struct sl_str *value);
 
 /* Appends a source file's target (SRCSRVTRG) to `target`, and checks that the other templates of a debugger can be evaluated, too:
- * SRCSRVCMD, SRCSRVENV, SRCSRVVERCTRL. `targ` is the value of %targ%, the debugger's own directory. False if a template is bad or refers
- * to itself, if a result is over 64 KiB, if memory runs out, or if it takes more than `*work_left` steps, which is counted down. */
+ * SRCSRVCMD, SRCSRVENV, SRCSRVVERCTRL. `targ` is the value of %targ%, the debugger's own directory. False if there is no target, if a
+ * template is bad or refers to itself, if a result is over 64 KiB, if memory runs out, or if it takes more than `*work_left` steps, which
+ * is counted down. */
 bool srcsrv_evaluate(const struct srcsrv *s, const struct srcsrv_fields *fields, struct sl_str targ,
                      uint64_t *work_left, struct sl_buf *target);

@@ -102,13 +102,13 @@ static bool call(struct evaluation *e, struct sl_str function, struct sl_str *te
     if (!text->size || text->data[0] != '(')
         return false;
     *text = (struct sl_str){text->data + 1, text->size - 1};
-    if (!expand(e, text, true, depth + 1) || !charge_steps(e, e->out->size - from))
+    if (!expand(e, text, true, depth + 1) || !charge_steps(e, e->out->size - from)) /* steps for the change in place */
         return false;
     if (sl_str_equal_nocase(function, SL_STR("fnvar")))
         return variable_named(e, from, depth);
     if (sl_str_equal_nocase(function, SL_STR("fnbksl")))
         backslashes(e->out, from);
-    else
+    else /* fnfile: is_function() accepts no other name */
         last_name(e->out, from);
     return true;
 }

@@ -52,7 +52,8 @@ static bool read_record(struct sl_bytes bytes, uint16_t kind, struct symbol_reco
 }
 
 /* Finds the next record with a `wanted` kind and moves `*at` past it; `bytes`, its contents after the kind, are in the file or in `arena`.
- * False at the end of the stream, at a damaged record, and when out of memory, which sl_pdb_status() then tells. */
+ * `scratch` is for sizes and kinds of records. False at the end of the stream, at a damaged record, and when out of memory, which
+ * sl_pdb_status() then tells. */
 static bool stream_next(const struct msf_stream *stream, uint64_t *at, struct sl_arena *scratch, struct sl_arena *arena,
                         bool (*wanted)(uint16_t kind), uint16_t *kind, struct sl_bytes *bytes)
 {
@@ -88,7 +89,7 @@ enum sl_code sl_pdb_publics(const struct sl_pdb *pdb, struct sl_arena *arena,
     enum sl_code code = SL_OK;
     uint64_t at = 0;
     uint16_t kind;
-    msf_stream(&pdb->msf, pdb->symbol_stream, &stream);
+    msf_stream(&pdb->msf, pdb->symbol_stream, &stream); /* empty if there is none */
     while (code == SL_OK && stream_next(&stream, &at, &scratch, arena, is_public, &kind, &bytes)) {
         if (!read_record(bytes, kind, &record))
             continue; /* one damaged record does not hide the others */
@@ -145,7 +146,7 @@ static bool walk_stream(struct data_walk *w, bool (*wanted)(uint16_t kind))
     uint64_t at = 0;
     uint16_t kind;
     bool ok = true;
-    msf_stream(&w->pdb->msf, w->pdb->symbol_stream, &stream);
+    msf_stream(&w->pdb->msf, w->pdb->symbol_stream, &stream); /* empty if there is none */
     while (ok && stream_next(&stream, &at, &scratch, w->arena, wanted, &kind, &bytes))
         ok = add_record(w, kind, bytes);
     sl_arena_free(&scratch);

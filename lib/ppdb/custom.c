@@ -110,6 +110,7 @@ enum sl_code sl_ppdb_source_text(struct sl_bytes file, const struct sl_ppdb_sour
     *text = (struct sl_bytes){NULL, 0};
     if (!inside)
         return sl_fail(error, SL_MALFORMED, "embedded source: its bytes are not inside of the portable PDB");
+    /* the caller's limit is for inflated text, which takes memory; other text is a view of the file */
     if (source->size > (source->deflated ? limit : max_raw_source))
         return sl_fail(error, SL_MALFORMED, "embedded source file size (%u) exceeds maximum", source->size);
     if (source->deflated)

@@ -52,7 +52,7 @@ enum sl_code sl_ppdb_document(const struct sl_ppdb *ppdb, uint32_t row, struct s
 
 struct sl_ppdb_point {
     uint32_t il_offset; /* bytes from the start of the method's IL */
-    uint32_t document;  /* row; not checked against the table */
+    uint32_t document;  /* row of the Document table; in a damaged file it may be any number */
     uint32_t line, end_line;
     uint32_t column, end_column;
     bool hidden; /* lines and columns are 0 */

@@ -93,6 +93,7 @@ static bool open_block(const struct sl_ppdb_table *t, uint32_t method, struct pp
     sl_reader_seek(&r, offset);
     block->point_count = sl_read_uleb(&r);
     block->run_count = block->point_count / RUN_POINTS + (block->point_count % RUN_POINTS != 0);
+    /* the number of runs is checked before it is multiplied, which could overflow */
     if (!offset || !block->point_count || block->run_count - 1 > sl_reader_left(&r) / RESTART_SIZE)
         return false;
     block->restarts = sl_read_bytes(&r, (block->run_count - 1) * RESTART_SIZE);

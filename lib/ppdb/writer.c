@@ -255,7 +255,7 @@ static enum sl_code collect_sources(struct ppdb_table_writer *w, struct sl_error
 static bool flag_documents(struct ppdb_table_writer *w)
 {
     struct sl_ppdb_links links;
-    sl_ppdb_links_open(sl_buf_bytes(&w->links), &links);
+    sl_ppdb_links_open(sl_buf_bytes(&w->links), &links); /* valid, as sl_ppdb_read_links() has just written them */
     for (size_t i = 0; i < w->source_count; i++)
         w->documents[w->sources[i].document].flags |= DOCUMENT_EMBEDDED;
     for (size_t i = 0; i < w->document_count; i++) {

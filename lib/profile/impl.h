@@ -70,8 +70,8 @@ struct
 
 /* Rows to be appended to the tables of functions, native symbols and frames. */
 struct new_func {
-    uint32_t name, file,
-        resource; /* rows; `file`: of the table of sources if the profile has one, else of the strings */
+    /* rows; `file`: of the table of sources if the profile has one, else of the strings */
+    uint32_t name, file, resource;
 };
 struct new_symbol {
     uint32_t lib, name;

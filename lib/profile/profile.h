@@ -32,13 +32,13 @@ struct sl_profile_address {
 
 struct profile_set;
 
-struct sl_profile { /* in the arena, with views of the text */
+struct sl_profile { /* a profile that was read: what it points to is in the arena or in the text */
     struct sl_str text;
     struct sl_arena *arena;
     struct sl_str platform; /* "Macintosh", "Windows", or any text on Linux; empty: absent */
     struct sl_profile_lib *libs;
     size_t lib_count;
-    struct sl_profile_address *addresses; /* that need a name: sorted by library and address, no duplicates */
+    struct sl_profile_address *addresses; /* the ones that need a name: sorted by library and address, no duplicates */
     size_t address_count;
     /* private */
     struct sl_str meta;

@@ -107,7 +107,7 @@ static size_t count_cells(struct sl_str column, struct sl_arena *arena)
 }
 
 /* Rewrites the columns of a table with `put`, and its member `length`: `rows` rows become `new_rows`. Other members that are not arrays are
- * not changed. A column that does not have `rows` cells ends it and sets has_uneven_columns. */
+ * not changed. At a column that does not have `rows` cells, sets has_uneven_columns and stops. */
 static void edit_table(struct table_writer *t, struct sl_str table, size_t rows, size_t new_rows, put_column *put)
 {
     struct profile_writer *w = t->w;
@@ -355,7 +355,7 @@ static void edit_markers(struct table_writer *t, struct sl_str markers)
     struct sl_str data, key;
     bool good = profile_member(markers, &t->w->arena, "data", &data);
     struct sl_json j = sl_json(data, &t->w->arena, false);
-    struct sl_fields s = {.json = &j, .context = t, .quiet = true};
+    struct sl_fields s = {.json = &j, .context = t, .quiet = true}; /* quiet: members of other types are no error */
     t->w->new_text.failed |= !good;
     if (data.data && sl_json_array(&j))
         while (sl_json_next(&j, &key))
@@ -457,7 +457,7 @@ static void edit_meta(struct profile_writer *w)
     w->new_text.failed |= !profile_member(meta, &w->arena, "symbolicated", &value);
     if (!sl_json_object(&j))
         return;
-    edit_begin(w, value.data ? value.data : meta.data + 1, value.size);
+    edit_begin(w, value.data ? value.data : meta.data + 1, value.size); /* + 1: behind the opening brace */
     sl_buf_str(&w->new_text, value.data ? SL_STR("true") : mark);
     if (!value.data && sl_json_next(&j, &key))
         sl_buf_u8(&w->new_text, ',');
@@ -493,7 +493,7 @@ enum sl_code sl_profile_write(const struct sl_profile *profile, const struct sl_
     w.arena.budget = w.pool_arena.budget = w.new_text.budget = out->budget;
     w.pools = calloc(profile->scope_count + 1, sizeof *w.pools);
     enum sl_code code = w.pools ? edit_sets(&w) : sl_fail(error, SL_BUSY, "out of memory");
-    if (code == SL_OK && w.edit_count)
+    if (code == SL_OK && w.edit_count) /* else nothing was named */
         edit_pools(&w);
     if (code == SL_OK)
         edit_meta(&w);

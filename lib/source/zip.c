@@ -9,7 +9,7 @@ enum {
     LOCATOR_SIZE = 20,
     ENTRY_SIZE = 46,
     LOCAL_SIZE = 30,
-    MAX_COMMENT = 65535,      /* after the end record; its size has 16 bits */
+    MAX_COMMENT = 65535,      /* bytes of the comment after the end record, whose size is stored in 16 bits */
     STREAM_PIECE = 256 << 10, /* bytes passed to a sink at once */
     MADE_BY_UNIX = 3,
     MODE_LINK = 0xA,
@@ -135,9 +135,10 @@ static enum sl_code read_directory(struct sl_bytes bytes, const struct directory
 {
     struct sl_reader r = reader_at(bytes, d->at);
     if (r.failed || d->count > sl_reader_left(&r) / ENTRY_SIZE || d->count > SL_ZIP_MAX_ENTRIES)
-        return sl_fail(error, SL_MALFORMED,
-                       "malformed zip archive: its directory of %llu entries at offset %llu is too large for the file",
-                       (unsigned long long)d->count, (unsigned long long)d->at);
+        return sl_fail(
+            error, SL_MALFORMED,
+            "malformed zip archive: its directory (%llu entries at offset %llu) is too large or not in the file",
+            (unsigned long long)d->count, (unsigned long long)d->at);
     struct sl_zip found = {.bytes = bytes, .entries = SL_ARENA_ARRAY(arena, struct sl_zip_entry, d->count)};
     if (d->count && !found.entries)
         return sl_fail(error, SL_BUSY, "out of memory");

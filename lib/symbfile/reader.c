@@ -329,7 +329,7 @@ static enum sl_code read_message(struct sl_symbfile_reader *r, uint64_t type, st
     case SYMBFILE__MESSAGE_TYPE__MT_STRING_TABLE_V1: code = read_table(r, body); break;
     default: break; /* of a later version: ignored */
     }
-    if (r->scratch.used > KEEP_PENDING * 4) /* large */
+    if (r->scratch.used > KEEP_PENDING * 4) /* do not keep the memory of an exceptionally large message */
         sl_arena_free(&r->scratch), sl_arena_init(&r->scratch, MESSAGE_MEMORY);
     else
         sl_arena_reset(&r->scratch);

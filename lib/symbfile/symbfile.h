@@ -54,7 +54,8 @@ struct sl_symbfile_frame {
 
 struct sl_symbfile_pad {
     uint64_t va;
-    const struct sl_symbfile_frame *frames; /* outermost first; all but the last are call sites of the next one */
+    const struct sl_symbfile_frame
+        *frames; /* outermost first; each but the last has the place where it calls the next */
     size_t count;
 };
 

@@ -9,7 +9,7 @@
 
 enum {
     /* a batch is written when the estimated size of its string table or the memory of its records reaches this many bytes */
-    FLUSH_STRINGS = (16 << 20) - (64 << 10), /* less than the largest message, which a table must fit into */
+    FLUSH_STRINGS = (16 << 20) - (64 << 10), /* less than the limit of a message: the table is written as one */
     FLUSH_RECORDS = 64 << 20,
     STRING_COST = 5, /* estimated bytes of tag and size of a text in the table */
     NO_TEXT = UINT32_MAX,
@@ -131,7 +131,7 @@ static inline uint8_t *put_size(uint8_t *size_at, size_t size, uint8_t *end)
 static inline uint8_t *put_va(struct sl_symbfile_writer *w, uint8_t *at, uint64_t va, unsigned set_field)
 {
     int64_t delta = (int64_t)(va - w->previous);
-    bool fits = w->has_previous && (va >= w->previous) == (delta >= 0);
+    bool fits = w->has_previous && (va >= w->previous) == (delta >= 0); /* else its sign shows an overflow */
     w->previous = va;
     w->has_previous = true;
     return fits ? put_number(at, 1, (uint64_t)delta << 1 ^ (uint64_t)(delta >> 63)) : put_number(at, set_field, va);
@@ -276,6 +276,7 @@ enum sl_code sl_symbfile_write_range(struct sl_symbfile_writer *w, const struct 
     return flush_if_full(w, error);
 }
 
+/* Collects a return pad. Its address is encoded now; the functions, files and lines of its frames are when the batch is written. */
 enum sl_code sl_symbfile_write_pad(struct sl_symbfile_writer *w, const struct sl_symbfile_pad *pad,
                                    struct sl_error *error)
 {
@@ -285,7 +286,6 @@ enum sl_code sl_symbfile_write_pad(struct sl_symbfile_writer *w, const struct sl
                          sizeof *w->numbers))
         return symbfile_writer_fail(w, error);
     uint8_t *start = w->encoded.data + w->encoded.size, *head = put_va(w, start, pad->va, 5);
-    /* the first bytes, with the address, are encoded now; the 3 numbers of a frame when the record is flushed */
     *r = (struct symbfile_record){.is_pad = true, .count = (uint32_t)pad->count, .head = (uint8_t)(head - start)};
     w->encoded.size += r->head;
     for (size_t i = 0; i < pad->count; i++) {

@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-struct symcache_filter { /* a sink in front of the symcache writer's */
+struct symcache_filter { /* a sink that notes where functions begin, and passes them on to the symcache writer's sink */
     struct sl_function_sink sink;
     struct sl_function_sink *inner; /* the writer's sink, to which all is passed on */
     const uint64_t *addresses;
@@ -20,7 +20,7 @@ struct symcache_filter { /* a sink in front of the symcache writer's */
     size_t count;
 };
 
-/* The sink's `prepare`: leaves it to the writer. */
+/* The sink's `prepare`: passes the batch on to the writer's. */
 static void around_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
                            unsigned worker)
 {
@@ -36,6 +36,7 @@ static enum sl_code around_consume(struct sl_function_sink *sink, const struct s
     for (size_t i = 0; i < batch->function_count; i++) {
         const struct sl_function *f = &batch->functions[i];
         for (size_t j = 0; j < around->count; j++)
+            /* for an address before the function the difference wraps around to a large number */
             if (around->addresses[j] - f->address < f->size && f->address < around->begins[j])
                 around->begins[j] = f->address;
     }
@@ -100,7 +101,8 @@ enum sl_code sl_symcache_convert_around(struct sl_object *object, const struct s
         around.sink.wanted = addresses;
         around.sink.wanted_count = count;
         code = sl_object_read_functions(object, companions, parallel, &around.sink, error);
-        sl_function_sink_add_gaps(around.inner, &around.sink);
+        sl_function_sink_add_gaps(around.inner,
+                                  &around.sink); /* units that could not be read: the writer reports them */
     }
     if (code == SL_OK)
         code = add_symbols(&around, writer, object, error);

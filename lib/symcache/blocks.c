@@ -95,10 +95,10 @@ struct symcache_block_writing {
     uint8_t *at;                            /* where the next byte goes */
     const uint32_t *context_ids, *file_ids; /* new ids by old ones */
     const struct context *contexts;
-    uint32_t *lines; /* the line slots; a pointer, so that the other members can live in registers */
+    uint32_t *lines; /* the last line of each slot (format.h); a pointer, so that the rest can live in registers */
     struct symcache_block block;
     uint32_t old_context;  /* context of the last location, before renumbering; NO_CONTEXT at the start of a block */
-    uint32_t default_file; /* the file that this context implies */
+    uint32_t default_file; /* default file of that context: an entry with it stores no file */
 };
 
 /* Reserves memory for `count` entries, and copies the encoder's state to `*out`, where the compiler can keep it in registers;

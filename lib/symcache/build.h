@@ -27,7 +27,7 @@ enum { NO_CONTEXT = UINT32_MAX, MAX_LINE = (1 << 30) - 1 };
 enum op_kind {
     OP_SET = 0,   /* set this location, replacing any other */
     OP_ENTRY = 1, /* set this location if the address has none or a hole */
-    /* set a hole if the address has nothing. With a context (at the end of a symbol within a symbol): the outer one continues there */
+    /* set a hole if the address has nothing yet. At the end of a symbol within another, with the context of the outer one: this goes on */
     OP_HOLE = 2,
     OP_LABEL = 3, /* symbols only: as OP_ENTRY, but ignored within functions */
 };
@@ -38,7 +38,7 @@ struct op {
     uint32_t kind_and_line; /* enum op_kind in the bits from LINE_BITS on, the line below */
 };
 
-struct short_op { /* an operation of a function; `offset` is that of its address in the function */
+struct short_op { /* an operation of a function; `offset`: its address, relative to `base` of the run */
     uint32_t offset, context, file;
     uint32_t kind_and_line;
 };
@@ -74,7 +74,7 @@ struct symcache_op_run {
     uint32_t count;
 };
 
-/* Converts the ids in the operations of a batch, which are local to it, to ids of the writer: context + first_context, files[file]. */
+/* Converts the ids in operations, which are local to a batch, to ids of the writer: context + first_context, files[file]. */
 struct run_ids {
     uint32_t first_context;
     const uint32_t *files;
@@ -83,7 +83,7 @@ struct run_ids {
 struct context {                   /* one link of an inline chain: a function, called at this place of its parent */
     uint32_t function, parent;     /* `parent` is a context; NO_CONTEXT = outermost */
     uint32_t call_file, call_line; /* of the call in the parent */
-    uint32_t file;                 /* default file: the first one seen with this context */
+    uint32_t file; /* default file, the first one seen with this context: entries store only other files */
 };
 
 struct function_row {
@@ -192,7 +192,7 @@ struct symcache_collector *symcache_collectors_new(unsigned workers, struct sl_b
 /* Frees the array of `workers` collectors with all they hold, also the operations of batches. `collectors` may be NULL. */
 void symcache_collectors_free(struct symcache_collector *collectors, unsigned workers);
 
-/* Frees the operations of all consumed batches. Only for writers with one worker: those of the first collector. */
+/* Frees the operations of all consumed batches. Only for writers with one worker, whose operations are all in the first collector. */
 void symcache_clear_operations(struct symcache_collector *collectors);
 
 /* The callback sl_function_sink.prepare, called in parallel: converts the functions of a batch to operations (struct short_op) whose

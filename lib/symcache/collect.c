@@ -375,7 +375,7 @@ static void collect_lines(struct symcache_collector *c, const struct sl_function
 }
 
 struct symcache_surrounding { /* the function around inlined calls */
-    size_t first, end;        /* its operations, indexes in c->ops, ascending; `first` moves on with the calls */
+    size_t first, end;        /* range of its operations in c->ops; `first` moves on from call to call */
     uint64_t limit;           /* address of its end */
 };
 

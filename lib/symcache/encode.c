@@ -337,7 +337,7 @@ static bool symcache_encode_encode(struct encoder *e, struct sl_buf *out)
     bool ok = w->flow ? symcache_ordered_fold_end(w->flow, e) : fold_all(e);
     symcache_collectors_free(w->collectors, sl_parallel_workers(w->parallel)); /* frees the operations, too */
     w->collectors = NULL;
-    e->flags |= e->block.address > UINT32_MAX ? FLAG_WIDE : 0;
+    e->flags |= e->block.address > UINT32_MAX ? FLAG_WIDE : 0; /* that of the last entry, the highest */
     e->flags |= w->sink.skipped_units || w->partial ? FLAG_PARTIAL : 0;
     e->flags |= w->sink.missing_units ? FLAG_LACKS_UNITS : 0;
     e->flags |= w->options.positions ? FLAG_POSITIONS : 0;

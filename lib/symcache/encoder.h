@@ -40,7 +40,7 @@ struct encoder {
     struct origin_row *origins;           /* by new id of a file; NULL = no file has an origin */
     struct variable_rows *variable_rows;  /* one for each list of variables of the writer; NULL = no lists */
     uint32_t *used_variables;             /* numbers of the lists that functions use, in the order of the functions */
-    struct sl_variable *variables;        /* rows of the section, as new text ids */
+    struct sl_variable *variables;        /* rows of the section VARIABLES; texts as positions in the sorted order */
     size_t used_variables_count, variable_count, variable_capacity;
     uint32_t max_variables;           /* highest number per function */
     uint32_t *text_order, *text_rank; /* id of a text by its rank among the sorted ones; rank by id */
@@ -54,7 +54,7 @@ struct encoder {
  * FLAG_VARIABLES if there are any. False when out of memory. */
 bool symcache_use_variables(struct encoder *e, uint8_t *used_texts);
 
-/* Makes the rows of the section VARIABLES from the lists in e->used_variables; texts must have their ranks. False when out of memory, or if
+/* Makes the rows of the section VARIABLES from the lists in e->used_variables, after the texts were sorted. False when out of memory, or if
  * there are more than 2^32 - 1 rows. */
 bool symcache_write_variables(struct encoder *e);
 

@@ -482,7 +482,7 @@ struct ordered_fold {
     struct sl_account *account; /* the writer's */
     struct fold_item item;      /* entries that the encoder does not have yet */
     struct emitter emitter;
-    uint64_t last; /* address of the last operation of a function */
+    uint64_t last; /* address of the last operation of the last function */
     bool last_is_hole;
     bool any; /* the encoder got an entry */
 };

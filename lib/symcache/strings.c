@@ -21,7 +21,7 @@ static uint64_t word_at(const struct symcache_text *text, size_t depth)
     size_t left = text->str.size > depth ? text->str.size - depth : 0;
     if (left >= 8) {
         memcpy(&word, text->str.data + depth, 8);
-        return __builtin_bswap64(word); /* the host is little-endian: the first byte must become the highest */
+        return __builtin_bswap64(word); /* the first byte becomes the highest one */
     }
     for (size_t i = 0; i < left; i++)
         word |= (uint64_t)(uint8_t)text->str.data[depth + i] << (56 - 8 * i);

@@ -108,8 +108,8 @@ static void begin_lines(struct symcache_sweep *s, uint64_t offset, uint32_t file
     }
 }
 
-/* Begins a line or call of the innermost frame at `offset`, after adding what the frame's code before it, which has no line, needs. False
- * if the sweep does not apply. */
+/* Begins a line or call at `offset` in the innermost open call, or in the function if none is open. If the code before it has no line,
+ * first adds an operation for that code. False if the sweep does not apply. */
 static inline bool enter(struct symcache_sweep *s, uint64_t offset, uint32_t file)
 {
     if (!s->top->has_lines)

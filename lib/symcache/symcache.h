@@ -19,7 +19,7 @@ struct sl_symcache_options {
     enum sl_arch arch;
     struct sl_debug_id debug_id;
     uint64_t image_size;
-    uint64_t load_address; /* base of the relative addresses, stored for lookups by addresses of the file */
+    uint64_t load_address; /* what was subtracted from the object's addresses; stored for lookups by those addresses */
     bool decorates;        /* strip C decoration from names of symbols; sl_symcache_convert sets it from its object */
     struct sl_str module_file; /* optional: the module's file name, stored in a section of its own */
     /* Optional: rewrite a function name, or a line's file and line, before storing (BCSymbolMap, il2cpp). Called from several

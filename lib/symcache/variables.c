@@ -109,7 +109,8 @@ bool symcache_use_variables(struct encoder *e, uint8_t *used_texts)
     return true;
 }
 
-/* A variable, as ranks of texts, and its position in the list: of several variables with one name the last is stored. */
+/* A variable, whose texts are given by their positions in the sorted order, and its position in the list: of several variables with one
+ * name the last is stored. */
 struct named_variable {
     struct sl_variable variable;
     uint32_t position;

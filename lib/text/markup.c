@@ -189,7 +189,7 @@ static void set_frame(struct sl_text *t, const struct element *e, uint64_t addre
     f->format = SL_TEXT_MARKUP;
     f->absolute = address - (is_return && address ? 1 : 0);
     f->address = f->absolute;
-    f->shown = e->fields[0];
+    f->shown = e->fields[0]; /* the tag, such as "pc" */
     f->stem = f->head = sl_scan_between(e->whole.data, e->whole.data);
     f->cut = e->whole;
     f->tail = f->end = sl_scan_between(e->whole.data + e->whole.size, e->whole.data + e->whole.size);
