@@ -21,7 +21,8 @@ static uint64_t word_at(const struct symcache_text *text, size_t depth)
     size_t left = text->str.size > depth ? text->str.size - depth : 0;
     if (left >= 8) {
         memcpy(&word, text->str.data + depth, 8);
-        return __builtin_bswap64(word); /* the first byte becomes the highest one */
+        /* the first byte becomes the highest one */
+        return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? word : __builtin_bswap64(word);
     }
     for (size_t i = 0; i < left; i++)
         word |= (uint64_t)(uint8_t)text->str.data[depth + i] << (56 - 8 * i);
