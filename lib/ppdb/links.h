@@ -44,7 +44,7 @@ enum sl_code sl_ppdb_links_build(const struct sl_ppdb_link *rules, size_t count,
                                  struct sl_error *error);
 
 /* Parses `{"documents": {"<pattern>": "<url>", ...}}` into the arena; other members are ignored. Byte order marks, comments
- * and trailing commas are accepted. SL_MALFORMED with the message `invalid source link JSON`; SL_BUSY when out of memory. */
+ * and trailing commas are accepted. SL_MALFORMED if it is no such JSON; SL_BUSY when out of memory. */
 enum sl_code sl_ppdb_links_parse(struct sl_str json, struct sl_arena *arena, struct sl_ppdb_link **rules, size_t *count,
                                  struct sl_error *error);
 

@@ -129,7 +129,7 @@ enum sl_code sl_ppdb_open(struct sl_bytes bytes, struct sl_arena *arena, struct 
     if (code != SL_OK)
         return code;
     if (!streams.has_tables)
-        return sl_fail(error, SL_MALFORMED, "file does not contain a #~ stream");
+        return sl_fail(error, SL_MALFORMED, "portable PDB: it has no stream #~ (the tables)");
     struct sl_ppdb *ppdb = SL_ARENA_NEW(arena, struct sl_ppdb);
     if (!ppdb)
         return sl_fail(error, SL_BUSY, "out of memory");
@@ -146,9 +146,9 @@ enum sl_code sl_ppdb_open(struct sl_bytes bytes, struct sl_arena *arena, struct 
     info->document_count = ppdb->tables[TABLE_DOCUMENT].count;
     info->method_count = ppdb->tables[TABLE_METHOD_DEBUG_INFORMATION].count;
     if (info->document_count && !streams.has_guids)
-        return sl_fail(error, SL_MALFORMED, "file does not contain a #Guid stream");
+        return sl_fail(error, SL_MALFORMED, "portable PDB: it has no stream #GUID, to which its documents refer");
     if ((info->document_count || info->method_count) && !streams.has_blobs)
-        return sl_fail(error, SL_MALFORMED, "file does not contain a #Blob stream");
+        return sl_fail(error, SL_MALFORMED, "portable PDB: it has no stream #Blob, to which its tables refer");
     if (find_sources(ppdb, info) != SL_OK)
         return sl_budget_fail(ppdb->budget, error);
     *out = ppdb;

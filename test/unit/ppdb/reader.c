@@ -145,16 +145,16 @@ TEST(streams_may_have_any_order_and_name)
 TEST(missing_streams_are_malformed)
 {
     image.leave_out = "#~";
-    expect_malformed("file does not contain a #~ stream");
+    expect_malformed("portable PDB: it has no stream #~ (the tables)");
     image.leave_out = "#GUID";
     assert_int_equal(open_image(), SL_OK);
     image_document(&image, "/a.cs", guid_csharp);
-    expect_malformed("file does not contain a #Guid stream");
+    expect_malformed("portable PDB: it has no stream #GUID, to which its documents refer");
     image.leave_out = "#Blob";
-    expect_malformed("file does not contain a #Blob stream");
+    expect_malformed("portable PDB: it has no stream #Blob, to which its tables refer");
     image.leave_out = NULL;
     image.unknown_rows = 1;
-    expect_malformed("unknown metadata table 0x3f");
+    expect_malformed("portable PDB: unknown metadata table 0x3f");
 }
 
 TEST(sizes_are_checked)
@@ -166,8 +166,7 @@ TEST(sizes_are_checked)
     size_t count_at = file.size - 12;
     file.data[count_at] = 2;
     assert_int_equal(sl_ppdb_open(sl_buf_bytes(&file), &arena, &ppdb, &info, &error), SL_MALFORMED);
-    assert_string_equal(error.message,
-                        "insufficient table data: 16 bytes required, but table stream only contains 8 bytes");
+    assert_string_equal(error.message, "portable PDB: its tables need 16 bytes, but its stream #~ has only 8");
     memset(file.data + count_at, 0xFF, 4);
     assert_int_equal(sl_ppdb_open(sl_buf_bytes(&file), &arena, &ppdb, &info, &error), SL_MALFORMED);
     static const struct {
@@ -254,7 +253,7 @@ TEST(malformed_document_names_are_left_out)
     sl_buf_cstr(&out, "kept");
     for (uint32_t row = 0; row <= 9; row++) {
         assert_int_equal(sl_ppdb_document(ppdb, row, &document, &out, &error), SL_MALFORMED);
-        const char *message = row == 0 || row == 9   ? "row index"
+        const char *message = row == 0 || row == 9   ? "portable PDB: no row"
                               : row == 2 || row == 8 ? "portable PDB: an offset is outside of the #Blob heap"
                                                      : "portable PDB: the name of a document is damaged";
         assert_int_equal(strncmp(error.message, message, strlen(message)), 0);
