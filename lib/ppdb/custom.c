@@ -83,7 +83,7 @@ static enum sl_code inflate_source(struct sl_bytes stored, uint32_t size, struct
                                    struct sl_error *error)
 {
     if (!size_is_possible(stored, size))
-        return sl_fail(error, SL_MALFORMED, "embedded source: it does not inflate to the size that is stated for it");
+        return sl_fail(error, SL_MALFORMED, "invalid length");
     uint8_t *out = sl_arena_alloc(arena, (size_t)size + 1, 1);
     z_stream z = {.next_in = (Bytef *)stored.data, .avail_in = (uInt)stored.size, .next_out = out};
     z.avail_out = (uInt)size + 1; /* one more byte, to detect excess output */
@@ -94,10 +94,10 @@ static enum sl_code inflate_source(struct sl_bytes stored, uint32_t size, struct
     if (status == Z_MEM_ERROR)
         return sl_fail(error, SL_BUSY, "out of memory");
     if (status != Z_STREAM_END && status != Z_BUF_ERROR && status != Z_OK)
-        return sl_fail(error, SL_MALFORMED, "embedded source: its compressed data is damaged");
+        return sl_fail(error, SL_MALFORMED, "invalid blob data");
     /* Z_BUF_ERROR, Z_OK: the input ended early, or there is more output than `size` */
     if (status != Z_STREAM_END || z.total_out != size)
-        return sl_fail(error, SL_MALFORMED, "embedded source: it does not inflate to the size that is stated for it");
+        return sl_fail(error, SL_MALFORMED, "invalid length");
     *text = (struct sl_bytes){out, size};
     return SL_OK;
 }
@@ -109,7 +109,7 @@ enum sl_code sl_ppdb_source_text(struct sl_bytes file, const struct sl_ppdb_sour
     struct sl_bytes stored = sl_bytes_slice(file, source->offset, source->stored, &inside);
     *text = (struct sl_bytes){NULL, 0};
     if (!inside)
-        return sl_fail(error, SL_MALFORMED, "embedded source: its bytes are not inside of the portable PDB");
+        return sl_fail(error, SL_MALFORMED, "invalid blob data");
     /* the caller's limit is for inflated text, which takes memory; other text is a view of the file */
     if (source->size > (source->deflated ? limit : max_raw_source))
         return sl_fail(error, SL_MALFORMED, "embedded source file size (%u) exceeds maximum", source->size);

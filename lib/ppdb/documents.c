@@ -33,7 +33,7 @@ static bool is_utf8(struct sl_bytes text)
 
 static enum sl_code bad_name(struct sl_error *error)
 {
-    return sl_fail(error, SL_MALFORMED, "portable PDB: the name of a document is damaged, too long or not UTF-8");
+    return sl_fail(error, SL_MALFORMED, "invalid document name");
 }
 
 /* Reads the separator of the parts of a name: one character, of up to four UTF-8 bytes. A NUL stands for no separator (empty). The caller
@@ -105,7 +105,7 @@ enum sl_code sl_ppdb_document(const struct sl_ppdb *ppdb, uint32_t row, struct s
     size_t start = name->size;
     *document = (struct sl_ppdb_document){.work = 1};
     if (!ppdb_row(ppdb, TABLE_DOCUMENT, row, values))
-        return sl_fail(error, SL_MALFORMED, "portable PDB: no row %u in its Document table", row);
+        return sl_fail(error, SL_MALFORMED, "row index %u is out of bounds for table Document", row);
     enum sl_code code = ppdb_blob(ppdb, values[DOCUMENT_NAME], &blob, error);
     if (code == SL_OK && (blob.size == 0 || blob.size > SL_PPDB_MAX_NAME))
         code = bad_name(error);

@@ -52,10 +52,10 @@ enum sl_code ppdb_blob(const struct sl_ppdb *ppdb, uint64_t offset, struct sl_by
     struct sl_reader r = sl_reader(ppdb->blobs, false);
     sl_reader_seek(&r, offset);
     if (r.failed || sl_reader_left(&r) == 0)
-        return sl_fail(error, SL_MALFORMED, "portable PDB: an offset is outside of the #Blob heap");
+        return sl_fail(error, SL_MALFORMED, "invalid blob offset");
     uint32_t size = ppdb_read_unsigned(&r);
     *blob = sl_read_bytes(&r, size);
-    return r.failed ? sl_fail(error, SL_MALFORMED, "portable PDB: an item of the #Blob heap is cut off") : SL_OK;
+    return r.failed ? sl_fail(error, SL_MALFORMED, "invalid blob data") : SL_OK;
 }
 
 const uint8_t *ppdb_guid(const struct sl_ppdb *ppdb, uint64_t index)

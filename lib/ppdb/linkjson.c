@@ -57,9 +57,8 @@ enum sl_code sl_ppdb_links_parse(struct sl_str json, struct sl_arena *arena, str
             sl_json_skip(&j);
     }
     if (!sl_json_end(&j) || !found)
-        return j.busy
-                   ? sl_fail(error, SL_BUSY, "out of memory")
-                   : sl_fail(error, SL_MALFORMED, "Source Link: the JSON is malformed or has no object \"documents\"");
+        return j.busy ? sl_fail(error, SL_BUSY, "out of memory")
+                      : sl_fail(error, SL_MALFORMED, "invalid source link JSON");
     *links = rules.items;
     *count = rules.count;
     return SL_OK;

@@ -116,7 +116,7 @@ enum sl_code sl_ppdb_links_build(const struct sl_ppdb_link *links, size_t count,
     if (!count)
         return SL_OK;
     if (count > SL_PPDB_MAX_LINKS)
-        return sl_fail(error, SL_MALFORMED, "Source Link: more than %u rules", SL_PPDB_MAX_LINKS);
+        return sl_fail(error, SL_MALFORMED, "too many source link rules");
     struct sl_arena arena = {.budget = out->budget};
     struct sl_buf scratch = {.budget = out->budget};
     struct ppdb_link_rule *rules = SL_ARENA_ARRAY(&arena, struct ppdb_link_rule, count);

@@ -1,4 +1,5 @@
-/* Opens a Portable PDB: the metadata root and its streams (ECMA-335, II.24.2.1), identity and counts. */
+/* Opens a Portable PDB: the metadata root and its streams (ECMA-335, II.24.2.1), identity and counts. Errors in this folder have the words of
+ * the Rust crate symbolic-ppdb, which clients of Symbolicator may compare. */
 #include "ppdb/impl.h"
 
 enum { ID_SIZE = 20, MAX_STREAM_NAME = 32 };
@@ -36,15 +37,15 @@ static enum sl_code read_stream_header(struct sl_bytes file, struct sl_reader *r
 {
     uint32_t offset = sl_read_u32(r), size = sl_read_u32(r);
     if (r->failed)
-        return sl_fail(error, SL_MALFORMED, "portable PDB: the list of streams is cut off");
+        return sl_fail(error, SL_MALFORMED, "invalid stream header");
     struct sl_str name = sl_read_cstr(r);
     if (r->failed || name.size > MAX_STREAM_NAME)
-        return sl_fail(error, SL_MALFORMED, "portable PDB: the name of a stream is cut off or too long");
+        return sl_fail(error, SL_MALFORMED, "invalid stream name");
     sl_reader_skip(r, 3 - name.size % 4); /* name and NUL fill multiples of four */
     bool inside;
     struct sl_bytes bytes = sl_bytes_slice(file, offset, size, &inside);
     if (r->failed || !inside)
-        return sl_fail(error, SL_MALFORMED, "portable PDB: a stream is not inside of the file");
+        return sl_fail(error, SL_MALFORMED, "invalid stream header");
     store_stream(streams, name, bytes);
     return SL_OK;
 }
@@ -55,15 +56,15 @@ static enum sl_code read_root(struct sl_bytes file, struct streams *streams, str
     struct sl_reader r = sl_reader(file, false);
     uint32_t signature = sl_read_u32(&r);
     if (r.failed)
-        return sl_fail(error, SL_MALFORMED, "portable PDB: the file is too short");
+        return sl_fail(error, SL_MALFORMED, "invalid header");
     if (signature != 0x424A5342) /* "BSJB" */
-        return sl_fail(error, SL_MALFORMED, "not a portable PDB: it does not begin with \"BSJB\"");
+        return sl_fail(error, SL_MALFORMED, "invalid signature");
     sl_reader_skip(&r, 8);               /* version of the format, reserved */
     sl_reader_skip(&r, sl_read_u32(&r)); /* version, as text */
     sl_reader_skip(&r, 2);               /* flags */
     uint16_t count = sl_read_u16(&r);
     if (r.failed)
-        return sl_fail(error, SL_MALFORMED, "portable PDB: its header is cut off");
+        return sl_fail(error, SL_MALFORMED, "invalid length");
     for (uint16_t i = 0; i < count; i++) {
         enum sl_code code = read_stream_header(file, &r, streams, error);
         if (code != SL_OK)
@@ -97,7 +98,7 @@ static enum sl_code read_pdb_stream(struct sl_ppdb *ppdb, struct sl_bytes stream
         if (mask >> t & 1)
             ppdb->referenced[t] = sl_read_u32(&r);
     if (r.failed)
-        return sl_fail(error, SL_MALFORMED, "portable PDB: its #Pdb stream is cut off");
+        return sl_fail(error, SL_MALFORMED, "invalid length");
     info->debug_id = parse_id(id);
     info->id_offset = (uint64_t)(id - ppdb->bytes.data);
     return SL_OK;
@@ -129,7 +130,7 @@ enum sl_code sl_ppdb_open(struct sl_bytes bytes, struct sl_arena *arena, struct 
     if (code != SL_OK)
         return code;
     if (!streams.has_tables)
-        return sl_fail(error, SL_MALFORMED, "portable PDB: it has no stream #~ (the tables)");
+        return sl_fail(error, SL_MALFORMED, "file does not contain a #~ stream");
     struct sl_ppdb *ppdb = SL_ARENA_NEW(arena, struct sl_ppdb);
     if (!ppdb)
         return sl_fail(error, SL_BUSY, "out of memory");
@@ -146,9 +147,9 @@ enum sl_code sl_ppdb_open(struct sl_bytes bytes, struct sl_arena *arena, struct 
     info->document_count = ppdb->tables[TABLE_DOCUMENT].count;
     info->method_count = ppdb->tables[TABLE_METHOD_DEBUG_INFORMATION].count;
     if (info->document_count && !streams.has_guids)
-        return sl_fail(error, SL_MALFORMED, "portable PDB: it has no stream #GUID, to which its documents refer");
+        return sl_fail(error, SL_MALFORMED, "file does not contain a #Guid stream");
     if ((info->document_count || info->method_count) && !streams.has_blobs)
-        return sl_fail(error, SL_MALFORMED, "portable PDB: it has no stream #Blob, to which its tables refer");
+        return sl_fail(error, SL_MALFORMED, "file does not contain a #Blob stream");
     if (find_sources(ppdb, info) != SL_OK)
         return sl_budget_fail(ppdb->budget, error);
     *out = ppdb;

@@ -177,10 +177,10 @@ static enum sl_code read_counts(struct sl_ppdb *ppdb, struct sl_reader *r, uint6
             continue;
         uint32_t count = sl_read_u32(r);
         if (count && !columns[t][0])
-            return sl_fail(error, SL_MALFORMED, "portable PDB: unknown metadata table 0x%02x", t);
+            return sl_fail(error, SL_MALFORMED, "unknown metadata table 0x%02x", t);
         ppdb->tables[t].count = count;
     }
-    return r->failed ? sl_fail(error, SL_MALFORMED, "portable PDB: its stream of tables is cut off") : SL_OK;
+    return r->failed ? sl_fail(error, SL_MALFORMED, "invalid length") : SL_OK;
 }
 
 /* Sets the position of the rows of each table: they follow each other in the order of the tables' numbers. SL_MALFORMED if the stream is
@@ -191,7 +191,8 @@ static enum sl_code locate_tables(struct sl_ppdb *ppdb, struct sl_reader *r, str
     for (unsigned t = 0; t < TABLE_COUNT; t++)
         needed += (uint64_t)ppdb->tables[t].count * ppdb->tables[t].row_size;
     if (needed > sl_reader_left(r))
-        return sl_fail(error, SL_MALFORMED, "portable PDB: its tables need %llu bytes, but its stream #~ has only %zu",
+        return sl_fail(error, SL_MALFORMED,
+                       "insufficient table data: %llu bytes required, but table stream only contains %zu bytes",
                        (unsigned long long)needed, sl_reader_left(r));
     for (unsigned t = 0; t < TABLE_COUNT; t++) {
         struct ppdb_metadata_table *table = &ppdb->tables[t];
