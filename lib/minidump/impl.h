@@ -95,7 +95,7 @@ struct sl_str dump_utf16(struct dump_reader *d, struct sl_bytes bytes);
 /* Copies all bytes; invalid UTF-8 becomes U+FFFD. */
 struct sl_str dump_text(struct dump_reader *d, struct sl_bytes bytes);
 
-/* Copies the bytes up to the first NUL, at most SL_MAX_NAME; invalid UTF-8 becomes U+FFFD. */
+/* Copies the bytes up to the first NUL; invalid UTF-8 becomes U+FFFD. Data NULL if the text is longer than SL_MAX_NAME bytes. */
 struct sl_str dump_utf8(struct dump_reader *d, struct sl_bytes bytes);
 
 /* Copies a counted UTF-8 string (`u32 bytes`, UTF-8) at a file offset. */
@@ -106,7 +106,7 @@ struct sl_str dump_printf(struct dump_reader *d, const char *format, ...) __attr
 
 /* ---- the other files: each reads its part of the dump ---- */
 
-bool dump_read_system(struct dump_reader *d); /* false: the stream is missing */
+bool dump_read_system(struct dump_reader *d); /* false: the stream is missing or too short */
 void dump_read_modules(struct dump_reader *d);
 void dump_read_memory(struct dump_reader *d);
 bool dump_read_threads(struct dump_reader *d); /* after memory and system; false: the stream is missing */

@@ -53,19 +53,20 @@ static void add_mappings(struct dump_reader *d, struct dump_regions *regions)
     }
 }
 
-/* Reads `count` entries of `entry_size` bytes of the memory info list. A free region is not counted, so the next one overwrites it. */
+/* Reads `count` entries of `entry_size` bytes of the memory info list. A region that read_region() refuses is not counted, so the next one
+ * overwrites it. */
 static void add_listed(struct dump_reader *d, struct sl_reader *r, size_t count, size_t entry_size,
                        struct dump_regions *regions)
 {
     regions->items = dump_alloc(d, count, sizeof *regions->items);
     for (size_t i = 0; regions->items && i < count; i++) {
-        struct sl_reader one = *r;
+        struct sl_reader one = *r; /* a copy: entries may be longer than what read_region() reads of them */
         regions->count += read_region(&one, &regions->items[regions->count]);
         sl_reader_skip(r, entry_size);
     }
 }
 
-/* Sorts the regions by address. Of overlapping ones it keeps the one that begins first. */
+/* Sorts the regions by address, and drops each that overlaps the one kept before it. */
 static void sort_regions(struct dump_regions *regions)
 {
     size_t kept = 0;
@@ -82,6 +83,7 @@ bool dump_read_regions(const struct sl_minidump *dump, struct sl_arena *arena, s
     struct sl_minidump copy = *dump; /* a dump_reader has no const pointer; the dump is not changed */
     struct dump_reader d = {.dump = &copy, .arena = arena};
     struct sl_reader r;
+    /* `true`: the list has a 64-bit count. `entry_size` is set to the size that the list states, at least REGION_SIZE */
     size_t entry_size, count = dump_extended_list(dump, STREAM_MEMORY_INFO, REGION_SIZE, true, &r, &entry_size);
     *regions = (struct dump_regions){NULL, 0};
     if (count)

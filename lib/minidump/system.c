@@ -58,6 +58,7 @@ static void name_processor(struct sl_minidump *dump)
         if (processors[i].cpu == dump->cpu)
             dump->crash.system.arch = processors[i].arch;
     dump->family = sl_arch_family(dump->crash.system.arch);
+    /* contexts of 32-bit SPARC can be shown, although its family is not one whose stacks can be walked */
     bool is_known = dump->family != SL_CPU_UNKNOWN || dump->cpu == SPARC;
     if (!is_known && !(dump->unread_processor = dump_find_name(unread_processors, dump->cpu)))
         dump->unread_processor = "unknown";
@@ -92,8 +93,8 @@ static void split_uname(struct sl_str uname, struct sl_crash_system *system)
     if (!take_word(&rest, &word) || !take_word(&rest, &word) || !word.size || sl_str_equal(word, SL_STR("0.0.0")))
         return;
     system->os_version = word;
-    rest = rest.data ? rest : (struct sl_str){"", 0};
-    struct sl_str build = without_last_word(rest); /* drops the machine, or Linux/GNU */
+    rest = rest.data ? rest : (struct sl_str){"", 0}; /* NULL: nothing follows the version */
+    struct sl_str build = without_last_word(rest);    /* drops the machine, or Linux/GNU */
     last = (struct sl_str){rest.data + build.size, rest.size - build.size};
     if (sl_str_equal(sl_str_trimmed(last), SL_STR("Linux/GNU")))
         build = without_last_word(build); /* the machine in front of it */

@@ -65,7 +65,8 @@ struct thread_name {
 
 SL_ORDER_BY(name_by_id, struct thread_name, id, list_index)
 
-/* Reads the names of threads, sorted by thread id, then in file order; returns their number. Names that cannot be read are left out. */
+/* Reads the names of threads, sorted by thread id, then in file order; returns their number. Names that cannot be read are left out. 0 also
+ * when out of memory, which `d` records. */
 static size_t read_names(struct dump_reader *d, struct thread_name **names)
 {
     struct sl_reader r;
@@ -92,8 +93,8 @@ static struct sl_str find_thread_name(const struct thread_name *names, size_t co
 
 /* ---- threads ---- */
 
-/* Reads an entry of the thread list. If the entry does not say where in the file its stack is, the stack is the memory region of the dump
- * that contains the stack's address; it stays empty if there is none. */
+/* Reads an entry of the thread list. If the entry does not say where in the file its stack is (offset 0), or the place is outside the file,
+ * the stack is the memory region of the dump that contains the stack's address; it stays empty if there is none. */
 static void read_thread(struct dump_reader *d, struct sl_reader *r, struct sl_crash_thread *thread,
                         struct sl_minidump_thread *more)
 {

@@ -40,7 +40,8 @@ static bool runs_32_bit_code(const struct sl_minidump *dump, struct sl_bytes con
     return sl_read_u16(&r) == SEGMENT_OF_32_BITS;
 }
 
-/* Returns the x86 CONTEXT that WoW64 saved in the memory of the thread; data NULL if the dump does not have it. */
+/* Returns the x86 CONTEXT that WoW64 saved in memory; data NULL if the dump does not have it. Slot 1 of the thread-local storage in the
+ * 64-bit TEB (thread->environment) points to the saved structure, in which it follows two u16. */
 static struct sl_bytes saved_context(const struct sl_minidump *dump, const struct sl_minidump_thread *thread)
 {
     uint64_t saved;
@@ -68,8 +69,8 @@ static void enter_32_bits(struct sl_minidump *dump, struct sl_minidump_thread *t
     thread->stack = stack ? *stack : (struct sl_minidump_memory){.address = 0};
 }
 
-/* Replaces the registers and the stack of a thread by its 32-bit ones; returns false if the dump does not have them. A thread that crashed
- * in 64-bit code stays as it is (true). */
+/* Replaces the registers and the stack of a thread by its 32-bit ones. Returns false if the dump does not have them, or if the budget is
+ * used up; if only the stack is missing, the registers are replaced all the same. A thread that crashed in 64-bit code stays as it is (true). */
 static bool switch_thread(struct dump_reader *d, size_t index, const struct dump_exception *exception)
 {
     struct sl_minidump_thread *thread = &d->dump->threads[index];
@@ -99,8 +100,8 @@ bool sl_minidump_enter_wow64(struct sl_minidump *dump, struct sl_arena *arena)
     if (!dump->is_wow64)
         return true;
     /* all contexts that are copied together may be as large as the dump, because threads of a crafted dump may share one */
-    sl_budget_init(&d.budget, dump->bytes.size);
-    sl_budget_limit(&d.budget, dump->bytes.size, NULL, NULL);
+    sl_budget_init(&d.budget, dump->bytes.size);              /* work, in proportion to this size */
+    sl_budget_limit(&d.budget, dump->bytes.size, NULL, NULL); /* memory, in bytes; no time limit */
     dump_read_exception(dump, &exception);
     for (size_t i = 0; i < dump->crash.thread_count && !d.out_of_memory; i++)
         if (dump->threads[i].is_walked && !switch_thread(&d, i, &exception))

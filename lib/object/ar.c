@@ -25,7 +25,7 @@ static bool read_decimal(struct sl_str text, uint64_t *value)
     return sl_str_take_u64(&text, value);
 }
 
-/* Returns the name at an offset of the table of names; it ends at `/` and a newline, at a newline, or at a NUL. */
+/* Returns the name at an offset of the table of names, at most MAX_NAME bytes; it ends at `/` and a newline, at a newline, or at a NUL. */
 static struct sl_str name_at(struct sl_bytes names, uint64_t offset)
 {
     struct sl_bytes rest = sl_bytes_part(names, offset, MAX_NAME);
@@ -74,8 +74,9 @@ bool sl_ar_next(struct sl_ar *ar, struct sl_ar_member *m)
         uint64_t size, number;
         if (!read_decimal((struct sl_str){header + 48, 10}, &size) || header[58] != '`' || header[59] != '\n')
             return false;
-        bool is_table = sl_str_starts(field, SL_STR("// "));
-        bool has_contents = !ar->thin || is_table || field.data[0] == '/';
+        bool is_name_table = sl_str_starts(field, SL_STR("// "));
+        /* in a thin archive only the symbol tables and "//" do: their names begin with `/`, but not like "/123" */
+        bool has_contents = !ar->thin || is_name_table || field.data[0] == '/';
         bool is_long = field.data[0] == '/' && read_decimal((struct sl_str){header + 1, 15}, &number);
         has_contents = has_contents && !(ar->thin && is_long);
         struct sl_bytes rest = sl_bytes_from(ar->bytes, ar->at + HEADER);
@@ -85,7 +86,7 @@ bool sl_ar_next(struct sl_ar *ar, struct sl_ar_member *m)
             m->changed = 0;
         m->bytes = has_contents ? sl_bytes_part(rest, 0, size) : (struct sl_bytes){NULL, 0};
         ar->at += HEADER + (has_contents ? (size_t)size + (size & 1) : 0); /* headers are at even offsets */
-        if (is_table) {
+        if (is_name_table) {
             ar->names = m->bytes;
             continue;
         }

@@ -9,9 +9,9 @@
 #include "base/bytes.h"
 
 struct sl_ar {
-    struct sl_bytes bytes, names;                             /* names: contents of the member `//` */
-    size_t at;                                                /* offset of the next member's header */
-    bool thin; /* members are files outside of the archive */ /* the members are files of their own */
+    struct sl_bytes bytes, names; /* names: contents of the member `//` */
+    size_t at;                    /* offset of the next member's header */
+    bool thin;                    /* the members are files outside of the archive */
 };
 
 struct sl_ar_member {

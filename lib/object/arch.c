@@ -1,4 +1,4 @@
-/* Names and properties of architectures and kinds. */
+/* Names and properties of architectures; names of the kinds of object files. */
 #include "object/object.h"
 
 static const struct arch_row {

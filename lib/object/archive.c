@@ -21,9 +21,10 @@ enum sl_code sl_archive_open(struct sl_bytes bytes, struct sl_archive *archive, 
     enum sl_format format = sl_format_detect(bytes);
     if (format == SL_FORMAT_UNKNOWN)
         return sl_fail(error, SL_MALFORMED, "unsupported object file format");
-    struct sl_reader r = sl_reader(bytes, true);
+    struct sl_reader r = sl_reader(bytes, true); /* fat headers are big-endian */
     uint32_t magic = sl_read_u32(&r), count = sl_read_u32(&r);
-    if (format != SL_FORMAT_MACHO || (magic != 0xCAFEBABE && magic != 0xCAFEBABF)) /* not fat: the file is the object */
+    /* FAT_MAGIC, FAT_MAGIC_64; any other file is itself the only object */
+    if (format != SL_FORMAT_MACHO || (magic != 0xCAFEBABE && magic != 0xCAFEBABF))
         return SL_OK;
     archive->is_fat = true;
     archive->is_64bit = magic == 0xCAFEBABF;
@@ -70,7 +71,8 @@ enum sl_code sl_archive_object(const struct sl_archive *archive, size_t index, c
 }
 
 /* True if the object has the wanted debug id. A larger age than the wanted one matches, too, because the age grows with each change of a
- * PDB. A WASM file also matches if the first 32 hex digits of its code id, with the length prefix, are the wanted UUID. */
+ * PDB. A WASM file also matches if its raw code id, which is the build id with its length in front, begins with the wanted UUID; other
+ * formats have no raw code id. */
 static bool matches_debug_id(const struct sl_object_info *info, const struct sl_debug_id *id)
 {
     struct sl_debug_id raw = {0};
@@ -98,14 +100,14 @@ enum sl_code sl_archive_find(const struct sl_archive *archive, const struct sl_o
                              struct sl_error *error)
 {
     struct sl_error reason, first = {0};
-    bool any = !wanted->debug_id && !wanted->code_id.size;
+    bool takes_any = !wanted->debug_id && !wanted->code_id.size; /* no id is wanted */
     if (index)
         *index = 0;
     if (!archive->is_fat)
         return sl_archive_object(archive, 0, limits, object, error);
     for (size_t i = 0; i < archive->count; i++) {
         enum sl_code code = sl_archive_object(archive, i, limits, object, &reason);
-        if (code == SL_OK && (any || sl_object_matches(sl_object_info(*object), wanted))) {
+        if (code == SL_OK && (takes_any || sl_object_matches(sl_object_info(*object), wanted))) {
             if (index)
                 *index = i;
             return SL_OK;

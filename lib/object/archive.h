@@ -17,8 +17,8 @@ struct sl_archive {
  * if the header is damaged or slices overlap. */
 enum sl_code sl_archive_open(struct sl_bytes bytes, struct sl_archive *archive, struct sl_error *error);
 
-/* Sets `bytes` to those of object `index`, counted in file order: a complete object file, which ends at the end of the archive if it is
- * truncated. False if there is no such object or all of it is outside the archive. */
+/* Sets `bytes` to those of object `index`, counted in file order: a complete object file, or its first part if the archive is truncated.
+ * False if there is no such object, or if it is empty or begins beyond the end of the archive. */
 bool sl_archive_slice(const struct sl_archive *archive, size_t index, struct sl_bytes *bytes);
 
 /* Opens object `index` with sl_object_open(); SL_NOT_FOUND past the last one. If `limits` has no budget, the object makes one by the

@@ -18,8 +18,8 @@
 struct sl_bcsymbolmap;
 
 /* Opens a map: text with the line `BCSymbolMap Version: 2.0`, then one name per line. The caller closes it. Its memory is charged to
- * `budget` until then; `budget` NULL = no limit. SL_MALFORMED "no valid BCSymbolMap header was found" or "BCSymbolmap is not valid
- * UTF-8". */
+ * `budget` until then; `budget` NULL = no limit. SL_MALFORMED if the first line is missing or the text is not UTF-8; SL_BUSY, or the error
+ * of the budget, if memory or budget is used up. */
 enum sl_code sl_bcsymbolmap_open(struct sl_bytes bytes, struct sl_budget *budget, struct sl_bcsymbolmap **map,
                                  struct sl_error *error);
 void sl_bcsymbolmap_close(struct sl_bcsymbolmap *map); /* may be NULL */

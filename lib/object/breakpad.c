@@ -73,7 +73,7 @@ typedef uint8_t bytes16 __attribute__((vector_size(16)));
 
 /* True if one of the STRIDE bytes at `at` is a newline before a line that may be a STACK or PUBLIC record: it begins with P, Q, R or S, or
  * with a blank or a control character. Compares 16 bytes at once. The caller looks at the line itself. */
-static inline bool begins_other(const char *at)
+static inline bool may_begin_record(const char *at)
 {
     uint64_t halves[2];
     bytes16 found = {0};
@@ -92,7 +92,7 @@ static inline bool begins_other(const char *at)
 static const char *next_record(const char *at, const char *end, bool has_function)
 {
     while (at < end) {
-        while (has_function && end - at > STRIDE && !begins_other(at))
+        while (has_function && end - at > STRIDE && !may_begin_record(at))
             at += STRIDE;
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         if (!newline)
@@ -104,8 +104,9 @@ static const char *next_record(const char *at, const char *end, bool has_functio
     return end;
 }
 
-/* Reads the first word of each line up to the first STACK record. Sets the features, the offsets of the first FUNC or PUBLIC record
- * (b->records), of the first STACK record (b->end) and of all PUBLIC records. False when out of memory. */
+/* Reads the first word of each line up to the first STACK record, after the first FUNC only of lines that may be STACK or PUBLIC records.
+ * Sets the features, and the offsets of the first FUNC or PUBLIC record (b->records), of the first STACK record (b->end) and of all PUBLIC
+ * records. The caller has set b->records and b->end to the size of the file. False when out of memory. */
 static bool find_records(struct sl_object *object, struct breakpad *b)
 {
     const char *begin = (const char *)object->bytes.data, *end = begin + object->bytes.size;
@@ -130,7 +131,7 @@ static bool find_records(struct sl_object *object, struct breakpad *b)
             break;
         }
     }
-    b->records = b->records < b->end ? b->records : b->end;
+    b->records = b->records < b->end ? b->records : b->end; /* there may be STACK records only */
     return true;
 }
 

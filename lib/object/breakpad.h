@@ -17,7 +17,7 @@
 #include "object/impl.h"
 
 struct breakpad {
-    size_t records;  /* offset of the first FUNC or PUBLIC line */
+    size_t records;  /* offset of the first FUNC or PUBLIC line; `end` if there is none */
     size_t end;      /* offset of the first STACK line, or the size of the file */
     size_t *publics; /* offsets of the PUBLIC lines */
     size_t public_count, public_capacity;

@@ -28,7 +28,8 @@ static uint32_t clamp_line(uint64_t line)
 }
 
 /* Returns the index in chunk->files of the file with number `id`; adds the file if it is not there yet. SL_NO_FILE if no FILE record has
- * that number, or when out of memory (chunk->failed). w->indexes has the index of each file, valid if its batch number is w->batch. */
+ * that number, or when out of memory (chunk->failed). w->indexes has that index for each file of the table r->files; it is valid if stored
+ * for this chunk: w->batch counts the chunks that the worker has read. */
 static uint32_t find_file(const struct breakpad_reader *r, struct breakpad_worker *w, struct breakpad_chunk *chunk,
                           uint64_t id)
 {
@@ -44,13 +45,14 @@ static uint32_t find_file(const struct breakpad_reader *r, struct breakpad_worke
             return SL_NO_FILE;
         }
         chunk->files[chunk->file_count] =
-            (struct sl_file){.name = name, .number = index < UINT32_MAX ? (uint32_t)index + 1 : 0};
+            (struct sl_file){.name = name, .number = index < UINT32_MAX ? (uint32_t)index + 1 : 0}; /* 0: no number */
         *known = (struct breakpad_file_index){w->batch, (uint32_t)chunk->file_count++};
     }
     return known->index;
 }
 
-/* Returns what find_file() does, without a search if the chunk has used the file before. */
+/* Returns the index in chunk->files of the file with number `id` (SL_NO_FILE if there is none): at once if a line of this chunk had the
+ * file before, else by find_file(). */
 static inline uint32_t file_index(const struct breakpad_reader *r, struct breakpad_worker *w,
                                   struct breakpad_chunk *chunk, uint64_t id)
 {
@@ -64,7 +66,8 @@ struct line_record {
 };
 
 /* Scans a line record whose fields are separated by single spaces, have at most eight digits and no sign, as nearly all have. Returns the
- * position after the newline; NULL for any other line, which scan_line() may accept. */
+ * position after the newline; NULL for any other line, which scan_line() may accept. `ends` are the offsets of the ends of the four fields;
+ * two fields are converted at once, and `wrong` tells that one has a character that is no digit. */
 static inline const uint8_t *scan_usual_line(const uint8_t *at, struct line_record *out)
 {
     unsigned ends[4];
@@ -112,7 +115,8 @@ struct inline_head {
 };
 
 /* Scans the four numbers before the address ranges of an INLINE record, if they are separated by single spaces and have at most eight
- * digits. Returns the position after the space behind them; NULL for any other form, which scan_head() may accept. */
+ * digits. Returns the position after the space behind them; NULL for any other form, which scan_head() may accept. `ends` are the offsets
+ * of the ends of the numbers; two are converted at once, and `wrong` tells that one has a character that is no digit. */
 static inline const uint8_t *scan_usual_head(const uint8_t *at, struct inline_head *out)
 {
     unsigned ends[4];
@@ -143,7 +147,7 @@ static inline const uint8_t *scan_usual_range(const uint8_t *at, struct sl_flat_
     unsigned ends[2];
     if (!scan_fields(at, ends, 2))
         return NULL;
-    const uint8_t *behind = at + ends[1];
+    const uint8_t *behind = at + ends[1]; /* `ends`: offsets of the ends of the two numbers */
     if (*behind != '\n' && (*behind != ' ' || behind[1] <= ' '))
         return NULL;
     struct scan_pair code = scan_hex_pair(scan_lane(at, 0, ends[0]), scan_lane(at, ends[0] + 1, ends[1]));
@@ -238,8 +242,8 @@ static const uint8_t *scan_inline(const struct breakpad_reader *r, struct breakp
     return next ? next : scan_early_inline(r, w, chunk, at);
 }
 
-/* Scans a FUNC record from the blank behind `FUNC` on, if it has a name, single blanks and none at its end, as nearly all have. Returns the
- * position after the newline; NULL for any other form, which read_func() may accept. */
+/* Scans a FUNC record from the blank behind `FUNC` on, if it has a name, single blanks and none at its end, as nearly all have. The text
+ * ends at `behind`. Returns the position after the newline; NULL for any other form, which read_func() may accept. */
 static const uint8_t *scan_usual_func(const uint8_t *at, const uint8_t *behind, struct sl_function *function)
 {
     uint64_t parameters;
@@ -331,7 +335,8 @@ static void close_function(const struct breakpad_reader *r, struct breakpad_work
         chunk->failed = true;
         return;
     }
-    chunk->flats[index] = (struct sl_flat){NULL, 0};
+    chunk->flats[index] =
+        (struct sl_flat){NULL, 0}; /* breakpad_chunk_read() sets the pointer, as the array may still move */
     if (!inlinee_count) {
         set_lines(&open->function, lines, count, open->lines_end);
     } else if (r->sink->accepts_flat) {
@@ -396,7 +401,7 @@ static const uint8_t *read_record(struct breakpad_reader *r, struct breakpad_wor
         open_function(chunk, &function, good, open);
         chunk->skipped += !good;
     } else if (breakpad_word(&f, SL_STR("PUBLIC"))) {
-        close_function(r, w, chunk, open);
+        close_function(r, w, chunk, open); /* breakpad_symbols() reads these records */
     } else if (breakpad_word(&f, SL_STR("INLINE_ORIGIN"))) {
         if (!r->ordered)
             chunk->defines_origin = true;
@@ -468,6 +473,7 @@ static void read_lines(struct breakpad_reader *r, struct breakpad_worker *w, str
     while (at < chunk->behind && !chunk->defines_origin && !chunk->failed) {
         while (*at == ' ' || *at == '\t')
             at++;
+        /* is_inline(): the line begins with `INLINE`, 6 characters, and a blank */
         if (open.open && is_inline(at) && (next = scan_inline(r, w, chunk, scan_blanks(at + 6)))) {
             at = next;
         } else if (open.open && (next = read_usual_lines(r, w, chunk, &open, at)) > at) {

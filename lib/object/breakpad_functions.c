@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 
-/* CHUNK: bytes of a chunk at least. DENSE_IDS: smaller numbers of names index an array in any case. SMALLEST_NAME: bytes of a record. */
+/* CHUNK: smallest size of a chunk in bytes. DENSE_IDS: names with smaller numbers are in an array, not in a map, however small the file is.
+ * SMALLEST_NAME: bytes of the shortest record with a name. */
 enum { CHUNK = 128 * 1024, CHUNKS_PER_WORKER = 4, DENSE_IDS = 65536, SMALLEST_NAME = 8 /* "FILE 0 a" */ };
 
 /* A task of sl_parallel_run(): reads chunk `index`. */
@@ -66,7 +67,8 @@ static size_t read_window(struct breakpad_reader *r, const struct sl_parallel *p
 }
 
 /* Passes the functions of `count` chunks to the sink in file order, and adds up the malformed lines. The first one of the file becomes
- * sink->first_skipped. Returns the first error: of the sink, or lack of memory or budget in a chunk. */
+ * sink->first_skipped, unless lines of the header were malformed: only their number is known. Returns the first error: of the sink, or lack
+ * of memory or budget in a chunk. */
 static enum sl_code consume_window(struct breakpad_reader *r, const struct sl_parallel *parallel, size_t count,
                                    struct sl_error *error)
 {
@@ -99,7 +101,7 @@ static enum sl_code breakpad_functions_read_all(struct breakpad_reader *r, const
         at = count ? r->chunks[count - 1].end : at; /* 0: the first chunk must be read again in order */
         code = r->origins.failed ? sl_budget_fail(r->object->budget, error) : consume_window(r, parallel, count, error);
         for (size_t i = 0; i < r->chunk_count; i++)
-            sl_arena_reset(&r->chunks[i].arena);
+            sl_arena_reset(&r->chunks[i].arena); /* the sink needs them no longer */
     }
     return code;
 }
@@ -128,8 +130,9 @@ static void breakpad_functions_read_header(struct breakpad_reader *r)
     }
 }
 
-/* Initialises tables of names, chunks and workers; false when out of memory. A file of this size has room for at most `names` names: names
- * with lower numbers are stored in an array, others in a map, because a crafted file may use any numbers. */
+/* Initialises tables of names, chunks and workers, and reads the header; false when out of memory. Names whose number is less than `names`,
+ * the most names that a file of this size has room for (or DENSE_IDS if that is more), are stored in an array; others in a map, because a
+ * crafted file may use any numbers. */
 static bool reader_init(struct breakpad_reader *r, unsigned workers)
 {
     r->chunk_count = workers == 1 ? 1 : (size_t)workers * CHUNKS_PER_WORKER;

@@ -7,7 +7,7 @@
 struct sparse_name {
     uint64_t number;
     struct sl_str name;
-    size_t index; /* among all names of the map */
+    size_t index; /* 0 for the first name that was added to the map, 1 for the second ... */
 };
 
 /* Returns the bytes of the number as a key of the map. */

@@ -64,11 +64,13 @@ struct breakpad_worker {
     struct sl_account account;
     struct sl_line *sorted;
     size_t sorted_capacity;
-    struct breakpad_file_index { /* per file: its index in chunk->files, if `batch` is the worker's batch */
+    /* for each file of the table: its index in the files of the current chunk, valid if `batch` is the worker's */
+    struct breakpad_file_index {
         uint32_t batch, index;
     } * indexes;
     size_t index_count;
-    uint32_t batch; /* number of the current batch; never 0 */
+    uint32_t
+        batch; /* counts the chunks that the worker has read; never 0 while it reads, so zeroed `indexes` are invalid */
 };
 
 struct breakpad_reader {

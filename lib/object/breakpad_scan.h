@@ -132,7 +132,7 @@ static inline bool scan_fields(const uint8_t *at, unsigned *ends, unsigned count
     uint32_t stops = scan_stops(at);
     unsigned sizes = 0, begin = 0; /* sizes: bitwise or of all sizes minus 1, so less than 8 if all are 1 to 8 */
     for (unsigned i = 0; i < count; i++) {
-        /* If no stop is left, byte 31 ends the field. As it is no separator, the caller's check fails, or the size -2 of the next field. */
+        /* If no stop is left, the field seems to end at byte 31, which is no separator: the caller's check or the one below fails. */
         ends[i] = (unsigned)__builtin_ctz(stops | UINT32_C(1) << (SCAN_WINDOW - 1));
         sizes |= ends[i] - begin - 1;
         begin = ends[i] + 1;

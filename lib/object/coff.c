@@ -225,6 +225,7 @@ static enum sl_code coff_open(struct sl_object *object, struct sl_error *error)
         return fail_anonymous(object, anonymous, error);
     coff->machine = h.machine;
     pe_find_symbols(object, &coff->pe, h.symbol_offset, h.symbol_count, h.symbol_size);
+    /* when out of memory they record that in the object, and sl_object_open() reports it in place of this error */
     if (!pe_read_sections(object, &coff->pe, h.size, h.section_count) || !lay_out(object, coff))
         return sl_fail(error, SL_MALFORMED, "invalid COFF file: section headers extend beyond the file");
     info->kind = SL_KIND_REL;
@@ -275,7 +276,7 @@ static bool coff_holds_code(const struct sl_object *object, uint64_t address)
 }
 
 /* Reads the CodeView of all `.debug$S` sections (compilers write one per COMDAT function) and of the first section with types. If the types
- * are in another file (`elsewhere`), functions are read without them and the object records what is missing. */
+ * are in another file, whose name is then in `elsewhere`, functions are read without them and the object records what is missing. */
 static enum sl_code coff_read_functions(struct sl_object *object, const struct sl_parallel *parallel,
                                         struct sl_function_sink *sink, struct sl_error *error)
 {
@@ -290,7 +291,8 @@ static enum sl_code coff_read_functions(struct sl_object *object, const struct s
         struct pe_section *s = &coff->pe.sections[i];
         if (coff_has_name(s, ".debug$S"))
             sections[parts.section_count++] = coff_contents(object, s);
-        else if (!parts.types.size && (coff_has_name(s, ".debug$T") || coff_has_name(s, ".debug$P")))
+        else if (!parts.types.size && /* .debug$P: types of a precompiled header */
+                 (coff_has_name(s, ".debug$T") || coff_has_name(s, ".debug$P")))
             parts.types = pe_raw(object, s);
     }
     enum sl_code code = sl_pdb_open_codeview(&parts, &object->arena, object->budget, &pdb, &elsewhere, error);

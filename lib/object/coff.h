@@ -9,7 +9,7 @@ struct coff {
     struct pe pe; /* must be first: functions of pe.h read object->impl as a struct pe */
     uint16_t machine;
     uint32_t code_size; /* end of the code sections, at the addresses they got */
-    uint64_t read;      /* bytes of sections and relocation tables read so far */
+    uint64_t read; /* bytes of sections and relocation tables read so far; more than the file has if they overlap */
 };
 
 /* Kinds of files with the anonymous header (0, 0xFFFF): an object with more than 65,279 sections (/bigobj), an import, or another

@@ -74,8 +74,9 @@ static struct coff_relocation_value symbol_value(const struct pe *pe, uint64_t i
     return (struct coff_relocation_value){(uint64_t)s->address + value, true, s->executable};
 }
 
-/* Adds the symbol's value to the number at the offset. SECTION_NUMBER instead stores 1 for code and 0 for all else, also for an undefined
- * symbol. Other kinds with an undefined symbol, and offsets beyond the section, change nothing. */
+/* Adds the symbol's value to the number at the offset. SECTION_NUMBER instead stores 1 for code, as coff.c lays out all code as one
+ * section, and 0 for all else, also for an undefined symbol. Other kinds with an undefined symbol, and offsets beyond the section, change
+ * nothing. */
 static void apply(uint8_t *out, size_t size, uint64_t offset, enum kind kind, struct coff_relocation_value value)
 {
     size_t width = kind == ADDRESS_64 ? 8 : kind == ADDRESS_32 ? 4 : 2;
@@ -107,7 +108,10 @@ static struct sl_bytes get_entries(const struct sl_object *object, const struct 
  * records. */
 static struct sl_bytes relocate(struct sl_object *object, struct sl_bytes contents, struct sl_bytes entries)
 {
-    enum { STEPS_PER_ENTRY = 4, BYTES_PER_STEP = 32 };
+    enum {
+        STEPS_PER_ENTRY = 4,
+        BYTES_PER_STEP = 32
+    }; /* rough costs of a relocation and of copying, in steps of the budget */
     const struct coff *coff = object->impl;
     uint64_t steps = entries.size / ENTRY * STEPS_PER_ENTRY + contents.size / BYTES_PER_STEP;
     uint8_t *copy = sl_budget_spend(object->budget, steps) ? sl_arena_alloc(&object->arena, contents.size, 8) : NULL;
@@ -131,7 +135,7 @@ struct sl_bytes coff_contents(struct sl_object *object, struct pe_section *s)
     struct sl_bytes raw = pe_raw(object, s), entries = get_entries(object, s);
     struct coff *coff = object->impl;
     if (s->executable || !raw.size || s->tried) /* relocations of code are not needed */
-        return s->tried ? s->inflated : raw;
+        return s->tried ? s->inflated : raw;    /* s->inflated: the relocated contents of an earlier call */
     s->tried = true;
     coff->read += raw.size + entries.size;
     /* Sections of real objects share no bytes: many over the same bytes would cost far more than the file's size justifies. */

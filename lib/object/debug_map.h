@@ -26,7 +26,7 @@ struct sl_debug_map {
     struct sl_debug_map_function *functions;
 };
 
-/* True if the object has a debug map. */
+/* True if the object has a debug map: at least one N_OSO symbol. */
 bool sl_object_has_debug_map(const struct sl_object *object);
 
 /* Reads the debug map into the arena, in file order; for an object without one the result has no files. Functions that are empty or

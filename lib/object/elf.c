@@ -78,7 +78,7 @@ static bool read_segments(struct sl_object *object, struct elf *elf, const struc
     return !r.failed;
 }
 
-/* Reads a section header; words are 64 bits wide if `wide`. The name becomes an offset in the section of names, which is found later. */
+/* Reads a section header; words are 64 bits wide if `wide`. `*name` is the offset of the name in the section of names (e_shstrndx). */
 static void read_section(struct sl_reader *r, bool wide, struct elf_section *s, uint32_t *name)
 {
     *name = sl_read_u32(r);
@@ -153,6 +153,7 @@ static void lay_out(const struct sl_object *object, struct elf *elf)
             continue;
         }
         uint64_t padding = s->alignment && !(s->alignment & (s->alignment - 1)) ? -end & (s->alignment - 1) : 0;
+        /* a section that has an address keeps it; one beyond the end of the address space stays at 0 */
         if (!(s->flags & SHF_EXECINSTR) || s->address || __builtin_add_overflow(end, padding, &begin) ||
             __builtin_add_overflow(begin, s->size, &end))
             continue;
@@ -454,13 +455,12 @@ static bool is_code(const struct elf_section *s)
     return s->flags & SHF_ALLOC && s->flags & SHF_EXECINSTR && s->size;
 }
 
-/* Finds a code section with the same name and size in both files. False if there is none. */
+/* Finds a code section with the same name and size in both files. False if there is none. Tries at most MAX_TRIED code sections of `a`:
+ * usually the first one matches, and crafted files may have thousands. */
 static bool find_common_code(const struct elf *a, const struct elf *b, const struct elf_section **of_a,
                              const struct elf_section **of_b)
 {
-    enum {
-        MAX_TRIED = 16
-    }; /* code sections of `a`; usually the first one matches, and crafted files may have thousands */
+    enum { MAX_TRIED = 16 };
     unsigned tried = 0;
     for (size_t i = 0; i < a->section_count && tried < MAX_TRIED; i++) {
         *of_a = &a->sections[i];
@@ -519,7 +519,8 @@ static void set_soname(struct sl_object *object, const struct elf *elf)
     }
 }
 
-/* Opens the file. Sections are read before segments, because section 0 has the number of segments if it does not fit into the header. */
+/* Opens the file. Sections are read before segments, because section 0 has the number of segments if it does not fit into the header. Steps
+ * that fail for lack of memory record that in the object, and sl_object_open() reports it in place of the error returned here. */
 static enum sl_code elf_open(struct sl_object *object, struct sl_error *error)
 {
     struct elf *elf = SL_ARENA_NEW(&object->arena, struct elf);
@@ -579,8 +580,8 @@ static bool elf_segment(const struct sl_object *object, size_t index, struct sl_
     return true;
 }
 
-/* True if code is at the address. Sections are looked at first: segments are larger than the code, and in many programs the first one
- * begins with the file's headers, at address 0. */
+/* True if code is at the (absolute) address. If the file has headers of code sections, only these count: segments are larger than the code,
+ * and in many programs the first one begins with the file's headers, at address 0. */
 static bool elf_holds_code(const struct sl_object *object, uint64_t address)
 {
     const struct elf *elf = object->impl;

@@ -100,9 +100,9 @@ struct elf {
     struct sl_segment *loaded; /* the PT_LOAD segments, relative to the load address */
     size_t loaded_count;
     struct sl_bytes units[2]; /* .debug_info.dwo and .debug_info, joined if there are several sections of the name */
-    uint64_t relocated;       /* bytes of relocation tables that were applied */
+    uint64_t relocated;       /* bytes of relocation tables applied so far; more than the file has if tables overlap */
     struct sl_object *mini_debug_info; /* the file inside .gnu_debugdata, opened at the first use; NULL = none */
-    bool mini_debug_info_tried;        /* that was done */
+    bool mini_debug_info_tried;        /* the file inside .gnu_debugdata was searched for */
 };
 
 /* Entries of the dynamic section (gABI, "Dynamic Section"; DT_FLAGS_1 as the GNU and LLVM linkers write it); absent = 0. */
@@ -111,7 +111,7 @@ struct elf_dynamic {
     uint64_t flags_1;
     bool has_soname;
 };
-/* False if the file has no dynamic section. */
+/* Reads these entries from the first PT_DYNAMIC segment. False if the file has none. */
 bool elf_read_dynamic(const struct sl_object *object, struct elf_dynamic *dynamic);
 
 /* Sets `*bytes` to the section's bytes as they are in the file; false if it has none or they lie outside the file. */
@@ -191,10 +191,11 @@ struct sl_bytes elf_section_indexes(const struct sl_object *object, size_t table
 struct elf_loose {
     struct sl_symbol symbol;
     uint64_t section_end, next; /* next: start of the next function */
-    size_t index, position;     /* index of a function in the symbols; position in the list before sorting */
-    int64_t around;             /* functions that begin since the loose symbol before, minus those that end */
-    bool untyped, dropped;      /* dropped: left out of the symbols; a function stays, but loses its name */
-    bool at_function, at_sized; /* a function (any symbol with a size) begins at the same address */
+    size_t index,
+        position; /* index: of a symbol with a type, in the array of symbols; position: in this list before it was sorted */
+    int64_t around;        /* number of functions that contain it, minus the number for the loose symbol before it */
+    bool untyped, dropped; /* dropped: left out of the symbols; a function stays, but loses its name */
+    bool at_function, at_sized; /* a function begins at the same address; a symbol with a size does */
 };
 
 struct elf_loose_list {

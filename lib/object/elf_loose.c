@@ -40,8 +40,8 @@ static size_t first_from(const struct elf_loose_list *list, uint64_t address)
 }
 
 /* Compares the loose symbols with all functions. Sets `next` (the next function's start) of the last loose symbol before each function,
- * at_function and at_sized of the first one at the start of a function, and `around`: the number of functions that begin since the loose
- * symbol before, minus those that end. So the sum of `around` up to a loose symbol is the number of functions that contain it. */
+ * at_function and at_sized of the first one at the start of a function, and `around`: the number of functions that contain the loose
+ * symbol, minus the number for the one before it. So the sum of `around` up to a loose symbol is the number of functions that contain it. */
 static void compare_with(struct elf_loose_list *list, const struct sl_symbol *functions, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -79,7 +79,8 @@ static void find_names_of_sized(struct elf_loose_list *list)
 }
 
 /* Sets the size of each loose symbol, from the last to the first, because a symbol ends at the next one that is not dropped. Untyped
- * symbols within functions become labels, without size; one at the start of a function is only a further name of it and is dropped. */
+ * symbols within functions become labels, without size. A label is dropped if the list keeps none, or if it is at the start of a function:
+ * then it is only a further name of that. */
 static void find_ends(struct elf_loose_list *list)
 {
     int64_t around = 0;

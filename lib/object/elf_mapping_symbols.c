@@ -65,6 +65,7 @@ static bool add_marks(struct marking *m, const struct elf_table *table, bool of_
                           : s.type == STT_NOTYPE && is_mapping_symbol_name(short_name(table->strings, s.name), &isa);
         if (!wanted || !number || number >= elf->section_count || !(elf->sections[number].flags & SHF_EXECINSTR))
             continue;
+        /* a function's address without the Thumb bit; in ET_REL files values are offsets in the section */
         uint64_t address = (of_functions ? s.value & ~UINT64_C(1) : s.value) +
                            (elf->type == ET_REL ? elf->sections[number].address : 0);
         if (address >= base)

@@ -321,7 +321,7 @@ static void apply_one(struct relocator *rel, struct relocation relocation, uint6
     }
     if (offset > rel->size || relocation.width > rel->size - offset)
         return;
-    if (relocation.kind == RELOCATION_SET && addend) { /* fast path */
+    if (relocation.kind == RELOCATION_SET && addend) { /* fast path: the old contents of the field do not matter */
         store(rel, offset, relocation.width, symbol_value(rel, symbol) + *addend);
         return;
     }
@@ -386,7 +386,7 @@ struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *secti
                             .account = {.budget = object->budget},
                             .size = plain.size,
                             .address = section->address};
-    uint32_t link = 0; /* symbol table of the last relocation table; nearly always the same */
+    uint32_t link = 0; /* section of the last relocation table's symbols, nearly always the same; 0: no table yet */
     bool has_any = false;
     for (size_t i = 0; i < elf->section_count; i++) {
         struct elf_section *s = &elf->sections[i];
@@ -399,7 +399,7 @@ struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *secti
         if (!rel.machine) /* unknown: relocation_result() only needs to know whether there are entries */
             continue;
         elf->relocated += table.size;
-        /* more bytes than the file has: tables overlap, so applying them must be paid for */
+        /* more bytes than the file has: tables overlap, so the work is charged to the budget */
         if (elf->relocated > object->bytes.size && !sl_budget_spend(object->budget, table.size * STEPS_PER_OVERLAP))
             break;
         /* elf_section_indexes() searches all sections */

@@ -118,7 +118,7 @@ uint64_t elf_plain_size(const struct sl_object *object, const struct elf_section
     return state == 1 ? c.size : state == 0 ? s->size : 0;
 }
 
-/* Iterates over all sections with a name, .debug_info or .debug_info.dwo. */
+/* Iterates over all sections called `name`, which is .debug_info or .debug_info.dwo. */
 struct unit_sections {
     struct sl_object *object;
     size_t next; /* index of the section to look at next */
@@ -126,8 +126,9 @@ struct unit_sections {
     uint64_t left; /* bytes that the sections may still have: more than the file's size only if sections overlap */
 };
 
-/* Finds the next section with the wanted name and reads its contents. Skips sections that cannot be read or are larger than all->left, and
- * all others once the budget is used up: relocating a section costs a search of all section headers. False at the end. */
+/* Finds the next section called all->name and reads its contents. Skips sections that cannot be read or are larger than all->left, because
+ * sections overlap then. Also skips all that are left once the budget is used up, which pays for a search of all section headers, as
+ * relocating needs, per section. False at the end. */
 static bool next_units(struct unit_sections *all, struct sl_bytes *bytes)
 {
     struct elf *elf = all->object->impl;
@@ -160,6 +161,7 @@ static bool join_units(struct sl_object *object, size_t first, struct sl_bytes *
         }
     }
     if (count > 1) {
+        /* the copy is charged, and limited in size, like a decompressed section */
         uint8_t *out = object_may_inflate(object, size, size) ? object_block(object, size) : NULL;
         struct unit_sections all = {object, first, name, object->bytes.size};
         while (out && next_units(&all, &part) && part.size <= size - at) {

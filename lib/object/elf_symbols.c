@@ -46,8 +46,8 @@ bool elf_section_table(const struct sl_object *object, uint32_t type, struct elf
     return false;
 }
 
-/* Returns the number of symbols in the table that a DT_GNU_HASH table belongs to. The table does not state it: it is one more than the last
- * symbol in the chain of the bucket that begins highest. 0 if the hash table is damaged. */
+/* Returns the number of symbols in the table that a DT_GNU_HASH table belongs to. The hash table does not state it: it is one more than the
+ * highest symbol index, which ends the chain of the bucket with the highest first index. 0 if the hash table is damaged. */
 static uint64_t gnu_hash_count(const struct sl_object *object, struct sl_bytes bytes)
 {
     struct sl_reader r = sl_reader(bytes, object->info.big_endian);
@@ -185,7 +185,7 @@ static bool read_descriptor(const struct elf_symbol_collector *c, const struct e
     struct sl_reader r = sl_reader(c->descriptors, c->object->info.big_endian);
     sl_reader_seek(&r, elf->type == ET_REL ? s->value : s->value - section->address);
     location->address = sl_read_u64(&r);
-    location->section_end = location->address + s->size;
+    location->section_end = location->address + s->size; /* the section of the code is not known, but the size is */
     return !r.failed && s->size;
 }
 
@@ -223,6 +223,7 @@ static bool find_in_segments(struct elf_symbol_collector *c, const struct elf_ra
         if (!segment)
             return false;
         uint64_t end = segment->address + load + segment->memory_size;
+        /* for code behind a descriptor the size is that of the code, so it gives the end */
         *location = (struct symbol_location){address, followed && size < end - address ? address + size : end};
         if (c->data || segment->executable)
             return true;
@@ -268,6 +269,7 @@ static struct sl_str get_symbol_name(struct elf_symbol_collector *c, const struc
 {
     const struct elf *elf = c->object->impl;
     struct sl_str name = sl_account_read_name(&c->account, table->strings, s->name);
+    /* only ELFv1 files have descriptors, in .opd */
     bool dotted = elf->machine == EM_PPC64 && c->descriptors.size && name.size > 1 && name.data[0] == '.';
     return dotted && name.data[1] != 'L' ? (struct sl_str){name.data + 1, name.size - 1} : name;
 }
@@ -279,7 +281,7 @@ static bool collect_one(struct elf_symbol_collector *c, const struct elf_table *
 {
     bool object = s->type == STT_OBJECT;
     bool typed = c->data ? object || s->type == STT_TLS : s->type == STT_FUNC || s->type == STT_GNU_IFUNC;
-    bool untyped = s->type == STT_NOTYPE || (object && !c->data); /* data in code sections gets the same rules */
+    bool untyped = s->type == STT_NOTYPE || (object && !c->data); /* data in code sections counts as untyped */
     struct symbol_location location;
     if ((!typed && !untyped) || !find_location(c, table, s, index, &location) || location.address < c->load_address)
         return true;
@@ -293,6 +295,7 @@ static bool collect_one(struct elf_symbol_collector *c, const struct elf_table *
     if (typed && s->size)
         return true;
     uint64_t end = location.section_end - c->load_address;
+    /* `index` is that of the symbol just added to c->symbols; an untyped symbol has none, and it is not used */
     return elf_loose_add(&c->loose,
                          (struct elf_loose){symbol, .section_end = end, .index = c->count - typed, .untyped = untyped});
 }
@@ -405,6 +408,7 @@ enum sl_code elf_symbol_files(struct sl_object *object, struct sl_arena *arena, 
     if (!elf->section_count || !elf_section_table(object, SHT_SYMTAB, &table))
         return SL_OK;
     size_t symbols = table.symbols.size / elf_entry_size(object);
+    /* one more than there are symbols: the loop also writes the entry behind the last one it keeps */
     struct sl_symbol_file *files = SL_ARENA_ARRAY(arena, struct sl_symbol_file, symbols + 1);
     uint32_t *first = SL_ARENA_ARRAY(arena, uint32_t, elf->section_count), passed = 0;
     if (!files || !first)

@@ -14,8 +14,8 @@ struct object_format {
     /* sl_object_holds_code(); NULL: it is always false, as the format has no code at the addresses that linkers give dropped code. */
     bool (*holds_code)(const struct sl_object *object, uint64_t address);
     struct sl_bytes (*at)(const struct sl_object *object, uint64_t address); /* NULL: the segments are searched */
-    /* Gets part `index` of the contents of which sl_object_make_id() hashes all for a program without id, in file order; it may be
-     * empty. False past the last one. */
+    /* Gets part `index`, in file order, of the contents that sl_object_make_id() hashes for a program without id. A part may be empty.
+     * False past the last one. */
     bool (*contents)(const struct sl_object *object, size_t index, struct sl_bytes *part);
     enum sl_code (*symbols)(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
                             struct sl_error *error);
@@ -102,7 +102,7 @@ bool object_clip_to_next(struct sl_symbol *symbols, size_t first, size_t count);
  * a CRC-32 (GDB manual, "Separate Debug Files"). Bytes after the CRC are ignored: sections of PE files are padded. */
 void object_set_debug_link(struct sl_object *object, struct sl_bytes section);
 
-/* Opens one of the `objects` slices of a file, as sl_object_open does. */
+/* Opens one slice of a file as sl_object_open does. The file has `objects` slices: their budgets share the base amount of work. */
 enum sl_code object_open_slice(struct sl_bytes bytes, const struct sl_object_limits *limits, size_t objects,
                                struct sl_object **object, struct sl_error *error);
 
@@ -114,7 +114,7 @@ struct sl_object *object_open_inner(struct sl_object *outer, struct sl_bytes byt
 struct sl_bytes object_supplementary_id(struct sl_object *object);
 
 /* ---- go.c ---- */
-bool object_has_go_table(struct sl_object *object); /* true if sl_object_go_table() finds a pclntab */
+bool object_has_go_table(struct sl_object *object); /* true if there is a pclntab, the function table of Go programs */
 
 /* ---- inflate.c ---- */
 

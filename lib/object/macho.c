@@ -60,8 +60,8 @@ static bool read_section(struct sl_reader *r, struct macho_section *s, bool wide
     uint32_t flags = sl_read_u32(r);
     s->type = flags & 0xFF;
     s->has_code = flags & (S_ATTR_PURE_INSTRUCTIONS | S_ATTR_SOME_INSTRUCTIONS);
-    s->first_indirect = sl_read_u32(r);
-    s->stub_size = sl_read_u32(r);
+    s->first_indirect = sl_read_u32(r); /* reserved1 */
+    s->stub_size = sl_read_u32(r);      /* reserved2 */
     sl_reader_skip(r, wide ? 4 : 0);
     return !r->failed;
 }
@@ -102,8 +102,8 @@ static bool read_segment(struct sl_object *object, struct macho *macho, struct s
     return true;
 }
 
-/* Sets the code id and the debug id to the UUID. Out of memory for the code id's text, both stay empty; object_hex() has recorded that, and
- * opening the object fails. */
+/* Sets the code id and the debug id to the UUID. Both stay empty if the load command is too short, or when out of memory, which
+ * object_hex() records so that opening the object fails. */
 static void set_uuid(struct sl_object *object, struct sl_reader *r)
 {
     struct sl_bytes uuid = sl_read_bytes(r, 16);
@@ -143,8 +143,8 @@ static bool read_command(struct sl_object *object, struct macho *macho, uint32_t
     }
 }
 
-/* Reads `count` load commands, together `size` bytes. Each begins with its type and size. SL_MALFORMED if one extends beyond the others or
- * the file; SL_BUSY when out of memory. */
+/* Reads `count` load commands, together `size` bytes. Each begins with its type and size. SL_MALFORMED if they extend beyond the file or
+ * beyond `size`, or if a command is shorter than its header; SL_BUSY when out of memory. */
 static enum sl_code read_commands(struct sl_object *object, struct macho *macho, struct sl_reader *r, uint32_t count,
                                   uint32_t size, struct sl_error *error)
 {
@@ -152,7 +152,7 @@ static enum sl_code read_commands(struct sl_object *object, struct macho *macho,
         return macho_invalid(error, "load commands extend beyond the file", sl_reader_offset(r));
     r->end = r->at + size;
     for (uint32_t i = 0; i < count; i++) {
-        struct sl_reader at = *r;
+        struct sl_reader at = *r; /* a copy, as the command's bytes include the two words read here */
         uint64_t offset = sl_reader_offset(r);
         uint32_t type = sl_read_u32(&at), length = sl_read_u32(&at);
         if (at.failed || length < 8)
@@ -198,7 +198,8 @@ static const struct cpu_row {
     {CPU_POWERPC | CPU_ABI64, 0, SL_ARCH_PPC64},
 };
 
-/* Returns the architecture. The high byte of the subtype is ignored: it has capabilities, such as the ABI version of arm64e. */
+/* Returns the architecture. A negative subtype in the table matches all. The high byte of the file's subtype is ignored: it has
+ * capabilities, such as the ABI version of arm64e. */
 static enum sl_arch get_arch(const struct macho *macho)
 {
     for (size_t i = 0; i < sizeof cpus / sizeof *cpus; i++)

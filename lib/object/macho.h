@@ -10,10 +10,11 @@ struct macho_section {
     uint32_t type;                    /* low 8 bits of the flags */
     bool has_code;                    /* by its flags */
     uint32_t reloc_offset, reloc_count;
-    uint32_t first_indirect, stub_size; /* in a section of stubs: reserved1 and reserved2 */
-    uint32_t segment;                   /* index of its segment */
-    struct sl_bytes prepared_contents;  /* decompressed or (in relocatable files) relocated contents, made on demand */
-    bool tried;                         /* prepared_contents was made; it is empty if that failed */
+    /* in a section of stubs: index of the first stub's entry in the indirect symbol table, bytes per stub (reserved1, reserved2) */
+    uint32_t first_indirect, stub_size;
+    uint32_t segment;                  /* index of its segment */
+    struct sl_bytes prepared_contents; /* decompressed or (in relocatable files) relocated contents, made on demand */
+    bool tried;                        /* prepared_contents was made; it is empty if that failed */
 };
 
 struct macho_segment {
@@ -30,7 +31,7 @@ struct macho {
     size_t segment_count, segment_capacity;
     bool has_symtab;
     uint32_t symbol_offset, symbol_count, string_offset, string_size;
-    uint32_t indirect_offset, indirect_count;  /* of LC_DYSYMTAB: table of symbol numbers */
+    uint32_t indirect_offset, indirect_count;  /* indirect symbol table (LC_DYSYMTAB): offset, number of entries */
     const struct sl_bcsymbolmap *hidden_names; /* may be NULL */
 };
 
@@ -67,7 +68,7 @@ bool macho_section_bytes(struct sl_object *object, const char *name, struct sl_b
  * are none, or when out of memory, which the object records. */
 struct sl_bytes macho_relocate(struct sl_object *object, const struct macho_section *section, struct sl_bytes contents);
 
-/* Returns the number of stubs (jumps to functions of other libraries) at most. */
+/* Returns an upper limit for the number of stubs (jumps to functions of other libraries). */
 uint64_t macho_stub_count(const struct sl_object *object);
 /* Appends symbols for stubs to the `*count` symbols, up to `capacity`. False when out of memory. */
 bool macho_add_stubs(const struct sl_object *object, struct sl_arena *arena, struct sl_symbol *symbols, size_t capacity,

@@ -119,7 +119,8 @@ const struct sl_format_traits *sl_format_traits(enum sl_format format);
 
 struct sl_features {
     bool has_debug_info, has_unwind_info, has_symbols, has_sources;
-    struct sl_str srcsrv_vcs; /* "git", "perforce", "other" or empty */
+    struct sl_str
+        srcsrv_vcs; /* PDB: version control system of its sources, "git", "perforce" or "other"; empty: none is named */
 };
 
 struct sl_object_info {
@@ -130,13 +131,13 @@ struct sl_object_info {
     struct sl_str code_id;     /* lower-case hex; may be empty */
     struct sl_str raw_code_id; /* WASM: the code id with its length prefix, if the file has one; else empty */
     struct sl_str debug_file;  /* name of the debug file as the object states it; may be empty */
-    /* Breakpad: program format of the operating system in MODULE. UNKNOWN: any, or same as `format`. */
+    /* Breakpad: format of executables of the operating system in MODULE. UNKNOWN for other systems, and if `format` is not Breakpad. */
     enum sl_format program_format;
     struct sl_str code_file;  /* Breakpad: name of the executable in INFO CODE_ID; may be empty */
     struct sl_str debug_link; /* .gnu_debuglink's file name, WASM external_debug_info's URL; may be empty */
     uint32_t debug_link_crc;
     uint64_t load_address; /* base of relative addresses; ELF: address of the lowest PT_LOAD segment */
-    /* Added to DWARF addresses. In WASM the file offset of the code section, from which these count; 0 in other formats. */
+    /* Added to DWARF addresses. WASM: file offset of the code section, as DWARF addresses count from there; 0 in other formats. */
     uint64_t dwarf_bias;
     uint64_t image_size; /* end of the last loaded byte, relative; 0 = unknown */
     struct sl_features features;
@@ -151,7 +152,7 @@ struct sl_symbol {
     uint64_t address;   /* relative to the load address */
     uint64_t size;      /* bytes; 0 = unknown */
     struct sl_str name; /* mangled as stored; may be empty */
-    /* Breakpad's PUBLIC records, 0 elsewhere: bytes of parameters; the address has several names (`m`). */
+    /* From Breakpad's PUBLIC records, else 0. parameters: their size in bytes; multiple: the address has several names (`m`). */
     uint32_t parameters : 30, multiple : 1;
     /* A name without size within a function. If there is no debug information, it names the code up to the next symbol. */
     uint32_t is_label : 1;
@@ -167,7 +168,7 @@ struct sl_mapping_symbol { /* `isa` is valid from `address` to that of the next 
 };
 
 struct sl_object_limits {
-    uint64_t max_section_size; /* bytes of one inflated debug section; 0 = 4 GiB. All together: see inflate.c */
+    uint64_t max_section_size; /* bytes of one inflated debug section; 0 = 4 GiB. inflate.c also limits their sum */
     uint64_t max_unwind_chain; /* chained unwind infos (UNW_FLAG_CHAININFO) per function of a PE file; 0 = 128 */
     struct sl_budget *budget; /* the caller's, must outlive the object; NULL: the object makes one by the file's size */
     /* The caller needs only the object's identity and reads nothing else. If finding the features takes a pass over the whole file
@@ -196,8 +197,8 @@ void sl_object_close(struct sl_object *object);
 
 /* Makes addresses of `debug` relative to the load address of the program that it describes. Call it right after opening both. The
  * two may begin at different addresses: tools that edit programs add segments in front (patchelf) or move the image (prelink), and
- * leave the debug file as it is. The difference is that of a code section that both have: in ELF of its addresses (without such a
- * section, ET_EXEC files get the same load address), in WASM of its file offsets. No effect on other formats. */
+ * leave the debug file as it is. How far they differ is found by a code section that both have: by its addresses in ELF (without such a
+ * section, ET_EXEC files get the same load address), by its file offsets in WASM. No effect on other formats. */
 void sl_object_align_addresses(struct sl_object *debug, const struct sl_object *program);
 
 /* Releases the pages of `part` from memory, if it is part of the mapped file: the caller will not read it again soon. Later reads load the
@@ -300,7 +301,7 @@ enum sl_code sl_object_symbol_files(struct sl_object *object, struct sl_arena *a
 
 /* One entry of a symbol table as in the file, for tools that select symbols themselves. */
 struct sl_table_symbol {
-    uint64_t address, size; /* as in the file; in relocatable files by the addresses that elf.c gives sections */
+    uint64_t address, size; /* as in the file; in relocatable files the address that elf.c gave the section is added */
     struct sl_str name;
     uint32_t section; /* index for sl_object_section_info; 0 = none */
     bool is_local, is_hidden, is_untyped, is_function, is_file, is_section, is_data, is_thread_local;

@@ -39,7 +39,7 @@ struct pe_debug_entry {
 enum { PE_DEBUG_CODEVIEW = 2, PE_DEBUG_EMBEDDED_PPDB = 17 };
 bool pe_debug_entry(const struct sl_object *object, size_t index, struct pe_debug_entry *entry);
 
-/* Returns the name at an offset of the string table, which costs steps of work for its length; empty if there is none. */
+/* Returns the name at an offset of the string table; empty if there is none. The work of reading it is charged to `account`. */
 struct sl_str pe_string(const struct pe *pe, uint64_t offset, struct sl_account *account);
 
 /* Sets pe->symbols and pe->strings; leaves both empty if the symbols extend beyond the file. The string table follows the symbols; its
@@ -47,7 +47,7 @@ struct sl_str pe_string(const struct pe *pe, uint64_t offset, struct sl_account 
 void pe_find_symbols(const struct sl_object *object, struct pe *pe, uint32_t offset, uint32_t count,
                      uint32_t symbol_size);
 
-/* Reads `count` section headers. False if they are outside the file. */
+/* Reads `count` section headers. False if they are outside the file, or when out of memory, which the object records. */
 bool pe_read_sections(struct sl_object *object, struct pe *pe, uint64_t offset, size_t count);
 
 /* Returns a section's bytes in the file, clipped to the file. */

@@ -131,7 +131,8 @@ bool pe_section_bytes(struct sl_object *object, const char *name, struct sl_byte
         if (!has_name(s, sl_str(name), &compressed))
             continue;
         *bytes = compressed ? inflate_section(object, s) : pe_raw(object, s);
-        if (!bytes->size && compressed) /* damaged: crafted files may have any number, each of which costs as much */
+        /* a damaged section ends the search: crafted files may have any number of them, and each costs a decompression */
+        if (!bytes->size && compressed)
             break;
         if (!bytes->size)
             continue;
@@ -187,7 +188,7 @@ enum sl_code sl_object_embedded_ppdb(struct sl_object *object, struct sl_arena *
     if (!out)
         return sl_budget_fail(object->budget, error);
     bool ended;
-    if (object_inflate(in, out, size, -MAX_WBITS, &ended) != size || !ended)
+    if (object_inflate(in, out, size, -MAX_WBITS, &ended) != size || !ended) /* negative: raw deflate */
         return sl_fail(error, SL_MALFORMED, "invalid blob data");
     object_grow_budget(object, size);
     *ppdb = (struct sl_bytes){out, size};

@@ -108,7 +108,7 @@ static bool coff_at(const struct sl_object *object, size_t *at, enum coff_kind k
         return false;
     symbol->address = (uint64_t)pe->sections[section - 1].address + value;
     symbol->size = size_to_end(&pe->sections[section - 1], symbol->address);
-    if (word(raw, 0, 4))
+    if (word(raw, 0, 4)) /* the name itself, of up to 8 bytes; else 0 and its offset in the string table */
         symbol->name = (struct sl_str){(const char *)raw.data, strnlen((const char *)raw.data, 8)};
     else
         symbol->name = pe_string(pe, word(raw, 4, 4), account);

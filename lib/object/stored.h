@@ -1,5 +1,5 @@
 /* Which parts an ELF or WASM file contains, by its headers: for servers that hand out debug files, programs and single sections. Nothing
- * here decompresses or allocates. Pure; one thread at a time for one object. */
+ * here decompresses, allocates or does I/O. One thread at a time for one object. */
 #pragma once
 
 #include "object/object.h"
@@ -29,7 +29,7 @@ bool sl_object_load_headers_usable(const struct sl_object *object);
 
 enum sl_section_store {
     SL_SECTION_ABSENT,
-    SL_SECTION_EMPTY, /* its contents are not in this file: SHT_NOBITS, or damaged bounds */
+    SL_SECTION_EMPTY, /* ELF only: its contents are not in this file (SHT_NOBITS, or damaged bounds) */
     SL_SECTION_STORED
 };
 

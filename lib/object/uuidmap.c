@@ -100,8 +100,8 @@ static void entity_declared(void *arg, const XML_Char *name, int parameter, cons
     XML_StopParser(p->parser, XML_FALSE);
 }
 
-/* Parses the XML form. A syntax error and a declared entity are "Invalid XML". A root without version 1.0 and a dict without the key
- * DBGOriginalUUID do not match the schema. */
+/* Parses the XML form. A syntax error, a declared entity and too deep nesting are "Invalid XML". A root without version 1.0 and a dict
+ * without the key DBGOriginalUUID do not match the schema. */
 static enum sl_code parse_xml(struct sl_bytes bytes, struct sl_debug_id *original, struct sl_error *error)
 {
     struct plist p = {.parser = XML_ParserCreate(NULL)};
@@ -156,7 +156,7 @@ static bool read_object(const struct bplist *p, uint64_t index, struct sl_reader
     uint8_t head = sl_read_u8(r);
     *kind = head >> 4;
     *length = head & 15;
-    if (*length == 15) {
+    if (*length == 15) { /* the length follows as an object of its own: an integer (kind 1) of 1, 2, 4 or 8 bytes */
         uint8_t integer = sl_read_u8(r);
         if (integer >> 4 != 1 || (integer & 15) > 3)
             return false;

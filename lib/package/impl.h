@@ -12,7 +12,7 @@ enum coding coding_detect(struct sl_bytes bytes);
 struct stream;
 
 /* Opens a stream of the decompressed contents of `packed` from `offset` (in the contents) on. Decompression begins at the last block
- * that begins at or before the offset, and what lies between is dropped. NULL with the error set: SL_MALFORMED, SL_BUSY. */
+ * that begins at or before the offset, and the bytes before the offset are dropped. NULL when out of memory (SL_BUSY). */
 struct stream *stream_open(struct sl_bytes packed, uint64_t offset, const struct sl_package_limits *limits,
                            struct sl_error *error);
 /* Sets `*piece` to the next bytes of the contents, which are valid until the next call; empty at the end. */
@@ -29,8 +29,8 @@ struct block_place {        /* where a block begins */
     uint64_t packed_offset; /* in the compressed file */
     uint64_t offset;        /* in the decompressed contents */
 };
-/* Finds the last zstd frame (RFC 8878, 3.1) that begins at or before `offset` in the contents. The search ends at a frame whose header
- * does not state its decompressed size. */
+/* Finds the last zstd frame (RFC 8878, 3.1) that begins at or before `offset` in the contents; the first one if the offset is beyond the end.
+ * The search ends at a frame whose header does not state its decompressed size. */
 struct block_place zstd_find_frame(struct sl_bytes packed, uint64_t offset);
 
 /* True if zstd_find_frame() can find a second frame. */
@@ -50,7 +50,8 @@ struct member_path {
     char text[SL_PACKAGE_MAX_PATH + 2];
     size_t size;
 };
-/* Copies a path from an archive in the form that sl_package_member.path has. False if it has "..", is empty or is too long. */
+/* Copies a path from an archive, cleaned: it begins with `/`, has no "." components and no control characters, and is UTF-8. False if it
+ * has "..", is empty or is too long. */
 bool member_path_set(struct member_path *path, struct sl_str text);
 
 /* Calls the visitor for the members of a tar or cpio archive, which may be compressed; arguments and errors as of sl_package_walk(). */

@@ -62,7 +62,7 @@ enum sl_code sl_index_open(struct sl_bytes bytes, struct sl_index *index, struct
     index->source_count = sections[SECTION_SOURCES].size / SOURCE_BYTES;
     index->key = sl_table_u64(bytes.data + AT_KEY);
     if (sections[SECTION_OFFSETS].size / OFFSET_BYTES != index->object_count)
-        return sl_fail(error, SL_MALFORMED, "the index of scanned files is damaged: objects and offsets differ");
+        return sl_fail(error, SL_MALFORMED, "the index of scanned files is damaged: it has not one offset per object");
     return SL_OK;
 }
 
@@ -104,7 +104,7 @@ bool sl_index_object(const struct sl_index *index, size_t at, struct sl_index_ob
         .content = bytes[1],
         .format = bytes[2],
         .file = sl_table_u32(bytes + 24),
-        .is_derived = name == DERIVED_NAME,
+        .is_derived = name == DERIVED_NAME, /* the path is not stored, as it follows from the id */
         .size = sl_table_u64(bytes + 32),
         .offset = sl_table_u64(index->table.sections[SECTION_OFFSETS].data + at * OFFSET_BYTES),
     };
@@ -148,6 +148,7 @@ void sl_index_member_path(const struct sl_index_object *object, struct sl_buf *o
         sl_buf_str(out, object->member);
         return;
     }
+    /* the path that debug packages use: /usr/lib/debug/.build-id/ab/cdef.debug for the build id abcdef */
     size_t size = id->size < SL_INDEX_ID_BYTES ? id->size : SL_INDEX_ID_BYTES;
     sl_buf_cstr(out, "/usr/lib/debug/.build-id/");
     sl_buf_hex(out, id->bytes, size ? 1 : 0);

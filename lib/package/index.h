@@ -46,7 +46,7 @@ struct sl_index_id {
     uint8_t size; /* of the whole id, at most 255; may be larger than SL_INDEX_ID_BYTES */
     uint8_t type; /* enum sl_index_id_type */
 };
-/* Makes an id of the type of all `bytes`; those after the first SL_INDEX_ID_BYTES are counted in its size, but not stored. */
+/* Makes an id from `bytes`. All of them count in its size, but only the first SL_INDEX_ID_BYTES are stored. */
 struct sl_index_id sl_index_id(enum sl_index_id_type type, struct sl_bytes bytes);
 struct sl_index_id sl_index_name(struct sl_str name);               /* SL_INDEX_NAME */
 struct sl_index_id sl_index_debug_id(const struct sl_debug_id *id); /* SL_INDEX_DEBUG_ID */

@@ -113,7 +113,7 @@ void sl_index_add_object(struct sl_index_builder *b, const struct sl_index_objec
 
 void sl_index_add_source(struct sl_index_builder *b, uint32_t file, const struct sl_index_source *source)
 {
-    if (file >= b->file_count || b->files[file].source_texts == UINT32_MAX ||
+    if (file >= b->file_count || b->files[file].source_texts == UINT32_MAX || /* the counter is full */
         !sl_grow(&b->sources, &b->source_capacity, b->source_count + 1, sizeof *b->sources)) {
         b->failed = true;
         return;

@@ -9,7 +9,8 @@
 
 #include "package/impl.h"
 
-/* Bytes: decompressed at once; per step of the work budget; returned at once of a file that is not compressed. */
+/* PIECE: bytes decompressed at a time. STEP_BYTES: decompressed bytes that cost one step of the work budget. STORED_PIECE: bytes returned
+ * at a time from a file that is not compressed. */
 enum { PIECE = 256 << 10, STEP_BYTES = 64, STORED_PIECE = 1 << 20 };
 #define RATIO_COUNTS_FROM (UINT64_C(256) << 20) /* bytes: sl_package_limits.max_ratio is checked above it */
 #define DEFAULT_RATIO     1000
@@ -186,7 +187,7 @@ static bool open_coding(struct stream *s, uint64_t offset)
     case CODING_BZIP2: break;
     }
     s->drop = offset;
-    return BZ2_bzDecompressInit(&s->bzip2, 0, 0) == BZ_OK;
+    return BZ2_bzDecompressInit(&s->bzip2, 0, 0) == BZ_OK; /* no messages; the usual, not the small, decoder */
 }
 
 struct stream *stream_open(struct sl_bytes packed, uint64_t offset, const struct sl_package_limits *limits,
