@@ -70,7 +70,8 @@ static void enter_32_bits(struct sl_minidump *dump, struct sl_minidump_thread *t
 }
 
 /* Replaces the registers and the stack of a thread by its 32-bit ones. Returns false if the dump does not have them, or if the budget is
- * used up; if only the stack is missing, the registers are replaced all the same. A thread that crashed in 64-bit code stays as it is (true). */
+ * used up; if only the stack is missing, the registers are replaced all the same. True, without changes, for a thread that crashed in
+ * 64-bit code. */
 static bool switch_thread(struct dump_reader *d, size_t index, const struct dump_exception *exception)
 {
     struct sl_minidump_thread *thread = &d->dump->threads[index];

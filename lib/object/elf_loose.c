@@ -41,7 +41,7 @@ static size_t first_from(const struct elf_loose_list *list, uint64_t address)
 
 /* Compares the loose symbols with all functions. Sets `next` (the next function's start) of the last loose symbol before each function,
  * at_function and at_sized of the first one at the start of a function, and `around`: the number of functions that contain the loose
- * symbol, minus the number for the one before it. So the sum of `around` up to a loose symbol is the number of functions that contain it. */
+ * symbol, minus the number for the one before it. So the sum of `around` up to a loose symbol is how many functions contain it. */
 static void compare_with(struct elf_loose_list *list, const struct sl_symbol *functions, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

@@ -29,8 +29,8 @@ struct block_place {        /* where a block begins */
     uint64_t packed_offset; /* in the compressed file */
     uint64_t offset;        /* in the decompressed contents */
 };
-/* Finds the last zstd frame (RFC 8878, 3.1) that begins at or before `offset` in the contents; the first one if the offset is beyond the end.
- * The search ends at a frame whose header does not state its decompressed size. */
+/* Finds the last zstd frame (RFC 8878, 3.1) that begins at or before `offset` in the contents; the first one if the offset is beyond the
+ * end. The search ends at a frame whose header does not state its decompressed size. */
 struct block_place zstd_find_frame(struct sl_bytes packed, uint64_t offset);
 
 /* True if zstd_find_frame() can find a second frame. */

@@ -117,7 +117,7 @@ static enum sl_package_choice pass_gap(struct archive_walking *w, uint64_t size)
     enum sl_package_choice choice = SL_PACKAGE_READ;
     while (size && choice == SL_PACKAGE_READ) {
         size_t part = size < GAP_PIECE ? (size_t)size : GAP_PIECE;
-        if (w->limits->budget && !sl_budget_spend(w->limits->budget, part / 64 + 1)) {
+        if (w->limits->budget && !sl_budget_spend(w->limits->budget, part / 64 + 1)) { /* a step per 64 bytes */
             sl_budget_fail(w->limits->budget, &w->failure);
             return SL_PACKAGE_STOP;
         }

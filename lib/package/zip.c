@@ -5,7 +5,7 @@
 struct zip_walking {
     const struct sl_package_visitor *visitor;
     const struct sl_package_limits *limits;
-    uint64_t passed, size;         /* bytes of the member that were passed to the visitor; that it has */
+    uint64_t passed, size;         /* bytes of the current member: passed to the visitor so far; in all */
     uint64_t max_ratio;            /* sl_package_limits.max_ratio */
     enum sl_package_choice choice; /* what the visitor said last */
     struct sl_error failure;       /* a limit is exceeded; code SL_OK = none */
@@ -15,12 +15,12 @@ struct zip_walking {
  * wants no more (w->choice) or a limit is exceeded (w->failure). Up to 256 MiB max_ratio is not checked: small files of zeros exceed it. */
 static bool pass_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
-    enum { STEP_BYTES = 64 };
+    enum { STEP_BYTES = 64 }; /* decompressed bytes that cost one step of the work budget */
     static const uint64_t free_bytes = UINT64_C(256) << 20;
     struct zip_walking *w = arg;
     w->passed += piece.size;
     if (w->passed > w->size)
-        sl_fail(&w->failure, SL_MALFORMED, "a file of the package is larger than its directory says");
+        sl_fail(&w->failure, SL_MALFORMED, "a file of the package is larger than the ZIP directory says");
     else if (w->passed > free_bytes && w->passed / w->max_ratio > used)
         sl_fail(&w->failure, SL_MALFORMED, "the package grows more than %llu times when decompressed",
                 (unsigned long long)w->max_ratio);
@@ -42,6 +42,7 @@ static enum sl_code visit_entry(struct zip_walking *w, const struct sl_zip *zip,
 {
     const struct sl_zip_sink sink = {pass_piece, w};
     bool is_file = !entry->is_link && entry->name.size && entry->name.data[entry->name.size - 1] != '/';
+    /* encrypted entries have the method SL_ZIP_ENCRYPTED */
     if (!is_file || (entry->method != SL_ZIP_STORED && entry->method != SL_ZIP_DEFLATED) ||
         !member_path_set(path, entry->name))
         return SL_OK;
@@ -71,7 +72,9 @@ enum sl_code zip_walk(struct sl_bytes file, uint64_t offset, const struct sl_pac
         .visitor = visitor, .limits = limits, .max_ratio = limits->max_ratio ? limits->max_ratio : 1000};
     struct member_path path;
     struct sl_zip zip;
-    bool found = offset == 0; /* the entry at the offset was reached: it and all after it are visited */
+    bool found =
+        offset ==
+        0; /* the entry at the offset was reached: it and all after it are visited; none if there is no such entry */
     enum sl_code code = sl_zip_open(file, 0, &arena, &zip, error); /* 0: the archive begins with the file */
     for (size_t i = 0; code == SL_OK && i < zip.count && w.choice != SL_PACKAGE_STOP; i++) {
         found = found || zip.entries[i].offset == offset;

@@ -147,8 +147,8 @@ static uint32_t file_index(const struct pdb_line_table *t, uint32_t offset)
     return low < t->file_count && t->offsets[low].offset == offset ? (uint32_t)low : SL_NO_FILE;
 }
 
-/* Appends a line to t->raw, and numbers it, so that a sort keeps lines at one address in file order. False when out of memory,
- * which is recorded for the whole file: its other lines are not all that it has. */
+/* Appends a line to t->raw, and numbers it, so that a sort keeps lines at one address in file order. False when out of memory, which is
+ * recorded for the whole PDB, because the lines read from it are incomplete then. */
 bool raw_lines_add(struct pdb_line_table *t, struct raw_line line)
 {
     if (!sl_account_grow(&t->account, &t->raw, &t->raw_capacity, t->raw_count + 1, sizeof *t->raw)) {

@@ -119,7 +119,7 @@ enum sl_code sl_pdb_frames(const struct sl_pdb *pdb, bool (*add)(void *arg, cons
     }
     sl_arena_free(&arena);
     if (!more)
-        return sl_fail(error, SL_CANCELLED, "stopped");
+        return sl_fail(error, SL_CANCELLED, "reading the frame data of the PDB was stopped");
     if (sl_pdb_status(pdb, NULL) != SL_OK)
         return sl_pdb_status(pdb, error);
     return o.count ? SL_OK : sl_fail(error, SL_NOT_FOUND, "the PDB has no frame data");

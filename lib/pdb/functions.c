@@ -266,7 +266,7 @@ static bool read_procedure(struct pdb_function_walk *w, uint16_t kind, struct sl
     uint16_t section = sl_read_u16(r);
     sl_read_u8(r); /* flags */
     struct sl_str name;
-    if (kind == S_LPROC32_ST || kind == S_GPROC32_ST) {
+    if (kind == S_LPROC32_ST || kind == S_GPROC32_ST) { /* older records: the name begins with its length */
         struct sl_bytes text = sl_read_bytes(r, sl_read_u8(r));
         name = (struct sl_str){(const char *)text.data, text.size};
     } else {
@@ -274,6 +274,7 @@ static bool read_procedure(struct pdb_function_walk *w, uint16_t kind, struct sl
     }
     if (r->failed || pdb_address(w->reader->pdb, section, offset) == NOT_MAPPED)
         return true;
+    /* `type` is a number in the id stream, not the type itself */
     bool is_id = kind == S_LPROC32_ID || kind == S_GPROC32_ID || kind == S_LPROC32_DPC_ID;
     w->name = name_printer_print_procedure(&w->reader->name_printer, w->arena, name, type, is_id);
     w->procedure = (struct pdb_code_range){offset, section};
@@ -298,7 +299,8 @@ static bool read_separated(struct pdb_function_walk *w, struct sl_reader *r, uin
 }
 
 /* Reads an inlined call (S_INLINESITE), adds it and sets `*node` to its number. The record has no address: the call extends from its first
- * to its last line. True with `*node` unchanged for a call without name, lines or enclosing function. False when out of memory. */
+ * to its last line. True with `*node` unchanged for a call without name, lines or enclosing function, and for one that is nested too deeply.
+ * False when out of memory. */
 static bool read_inlined(struct pdb_function_walk *w, uint16_t kind, struct sl_reader *r, const struct scope *around,
                          uint32_t *node)
 {
@@ -338,7 +340,7 @@ static bool read_inlined(struct pdb_function_walk *w, uint16_t kind, struct sl_r
         .name = inlinee->name,
         .lines = lines,
         .line_count = count,
-        .call_file = SL_NO_FILE,
+        .call_file = SL_NO_FILE, /* the record does not have the place of the call */
     };
     *node = (uint32_t)(added - reader->nodes);
     return true;

@@ -49,7 +49,8 @@ static inline bool msf_all(const struct msf_stream *stream, struct sl_arena *are
 
 /* ---- types.c: the type (TPI) and id (IPI) streams ---- */
 
-/* Index of type records. To find one by its number, records are read from the nearest anchor before it. */
+/* Index of type records. It has the offset of every ANCHOR_STEP-th record only: to find a record by its number, the records from the nearest
+ * of these on are read. */
 struct type_table {
     struct msf_stream stream;
     uint32_t begin, end; /* type indexes: begin <= index < end */
@@ -147,7 +148,7 @@ struct code_piece {
 
 /* Iterates over the contiguous parts of code in the image: first where OMAP moved the code, then the copies that only "to" maps. */
 struct code_pieces {
-    uint32_t address, size; /* what is left of the code, in original addresses */
+    uint32_t address, size; /* the code whose parts were not returned yet, in original addresses */
     uint64_t begin, end;    /* all of the code, in original addresses */
     size_t copies;          /* entries of omap.copies that are left: those before this index */
 };
@@ -193,7 +194,7 @@ struct line_section { /* a lines subsection: the lines of the code at section:of
     uint32_t offset, size;
     uint16_t section;
     bool columns, converted; /* there are columns; `lines` was made */
-    struct sl_bytes blocks;  /* the lines in the file, by source file */
+    struct sl_bytes blocks;  /* the lines as they are in the file, a block for each source file */
     struct sl_line *lines;   /* made when the first function needs them */
     uint32_t line_count;
     uint32_t order;    /* position in the file, which orders subsections with the same start */
@@ -291,7 +292,7 @@ struct imports {
 };
 
 void imports_free(struct imports *imports);
-/* Makes `subsection`, the imports of a module, the ones that imports_resolve() uses. */
+/* Call it before the records of a module are read: imports_resolve() then uses `subsection`, the imports of that module. */
 void imports_begin_module(struct imports *imports, struct sl_bytes subsection);
 
 /* Sets `*global` to the type index for a cross-module index (bit 31 set). False if it cannot be resolved. */
@@ -299,7 +300,8 @@ bool imports_resolve(struct imports *imports, uint32_t index, struct sl_account 
 
 /* ---- sizes.c: types with names, and sizes of types ---- */
 
-/* Limit of nested types; steps of work that a type record costs, and bytes of it for one more step. */
+/* MAX_TYPE_DEPTH: deepest nesting of types that is followed. Reading a type record costs STEPS_PER_RECORD steps of the work budget, and one
+ * more for each BYTES_PER_STEP bytes of it. */
 enum { MAX_TYPE_DEPTH = 64, STEPS_PER_RECORD = 4, BYTES_PER_STEP = 16 };
 
 enum {
@@ -339,7 +341,7 @@ struct named_type {
     bool has_unique;     /* the unique (mangled) name follows the name in the record */
 };
 
-bool is_named_type(uint16_t leaf); /* true for the records of a struct named_type */
+bool is_named_type(uint16_t leaf); /* true for the kinds of records that read_named_type() reads */
 
 /* Reads a record of a named type up to its name. If t->data.failed is set then, the record is damaged. */
 struct named_type read_named_type(struct type_record *t);
@@ -357,7 +359,8 @@ void definitions_free(struct definitions *definitions);
 
 struct name_printer;
 
-/* Returns the size of a type in bytes; 0 = unknown. For use while a name is printed: its records count for the limits of that name. */
+/* Returns the size of a type in bytes; 0 = unknown. For use while a name is printed: the records read for the size count towards the limit of
+ * records for that name. */
 uint64_t name_printer_value_size(struct name_printer *n, uint32_t index);
 
 /* ---- names.c ---- */
