@@ -17,7 +17,7 @@ static bool charge_text(struct dump_reader *d, struct sl_bytes bytes)
     return bytes.data && bytes.size <= LONGEST_TEXT && dump_charge(d, bytes.size);
 }
 
-/* Reads a UTF-16 character; returns false for an unpaired surrogate. */
+/* Reads a UTF-16 character; returns false for an unpaired surrogate: `*code` is then of no use. */
 static bool read_character(struct sl_reader *r, uint32_t *code)
 {
     *code = sl_read_u16(r);

@@ -178,7 +178,7 @@ static enum sl_code read_module(struct sl_object *object, struct breakpad_fields
         return sl_fail(error, SL_MALFORMED, "bad utf-8 sequence");
     struct sl_str os = breakpad_field(&f), arch = breakpad_field(&f), id = breakpad_field(&f);
     if (!os.size || !arch.size || !id.size)
-        return sl_fail(error, SL_MALFORMED, "parsing error: bad MODULE record");
+        return sl_fail(error, SL_MALFORMED, "parsing error: the MODULE record lacks the system, architecture or id");
     info->program_format = format_of_programs(os);
     info->arch = sl_arch_parse(arch);
     if (info->arch == SL_ARCH_UNKNOWN && !sl_str_equal_nocase(arch, SL_STR("unknown")))

@@ -201,7 +201,7 @@ enum sl_code breakpad_read_functions(struct sl_object *object, const struct sl_p
                                                  : sl_budget_fail(object->budget, error);
     sink->skipped_units += r.skipped;
     if (code == SL_OK && !r.functions && !object->info.features.has_symbols) /* has_symbols: PUBLIC records */
-        code = sl_fail(error, SL_MALFORMED, "bad debug file: parsing error");
+        code = sl_fail(error, SL_MALFORMED, "bad debug file: no FUNC record of the Breakpad file can be read");
     reader_free(&r, workers);
     return code;
 }

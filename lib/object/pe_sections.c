@@ -168,11 +168,12 @@ enum sl_code sl_object_embedded_ppdb(struct sl_object *object, struct sl_arena *
     bool found = false, inside;
     *ppdb = (struct sl_bytes){NULL, 0};
     if (object->info.format != SL_FORMAT_PE)
-        return sl_fail(error, SL_NOT_FOUND, "not a PE file");
+        return sl_fail(error, SL_NOT_FOUND, "the file is not a PE file");
     for (size_t i = 0; !found && pe_debug_entry(object, i, &entry); i++)
         found = entry.type == PE_DEBUG_EMBEDDED_PPDB;
     if (!found)
-        return sl_fail(error, SL_NOT_FOUND, "no Portable PDB inside");
+        return sl_fail(error, SL_NOT_FOUND, "the PE file has no Portable PDB inside");
+    /* from here on the texts are those of lib/ppdb for a damaged Portable PDB */
     if (entry.size < 8)
         return sl_fail(error, SL_MALFORMED, "invalid length");
     struct sl_reader r = sl_reader(sl_bytes_slice(object->bytes, entry.offset, entry.size, &inside), false);

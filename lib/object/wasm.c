@@ -140,7 +140,7 @@ static void count_imports(struct sl_object *object, struct wasm *wasm)
         read_name(&r);
         switch (sl_read_u8(&r)) {
         case 0:
-            read_u32(&r);
+            read_u32(&r); /* type */
             wasm->imported_functions += !r.failed;
             break;
         case 1:
@@ -150,11 +150,11 @@ static void count_imports(struct sl_object *object, struct wasm *wasm)
         case 2: skip_limits(&r); break;
         case 3:
             skip_value_type(&r);
-            sl_read_u8(&r);
+            sl_read_u8(&r); /* whether it can be changed */
             break;
         case 4:
-            sl_read_u8(&r);
-            read_u32(&r);
+            sl_read_u8(&r); /* attribute */
+            read_u32(&r);   /* type */
             break;
         default: r.failed = true;
         }

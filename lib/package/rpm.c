@@ -71,7 +71,7 @@ static void set_by_file_name(struct sl_str name, struct sl_package_source *sourc
         if (sl_str_ends(name, sl_str(endings[i])))
             name.size -= strlen(endings[i]);
     size_t hyphens = 0, at = name.size;
-    while (at > 0 && (hyphens += name.data[at - 1] == '-') < 2)
+    while (at > 0 && (hyphens += name.data[at - 1] == '-') < 2) /* back to the last hyphen but one */
         at--;
     if (at > 1 && name.size < SL_PACKAGE_NAME) /* `at` is behind the hyphen; 0: there are not two hyphens */
         snprintf(source->text, sizeof source->text, "%.*s " SL_STR_FMT, (int)at - 1, name.data,

@@ -107,7 +107,8 @@ static bool begin_xz_block(struct stream *s)
     lzma_block *header = &s->header;
     *header = (lzma_block){.check = s->block.stream.flags->check, .filters = filters};
     header->header_size = lzma_block_header_size_decode(s->packed.data[from]);
-    if (s->packed.data[from] == 0 || header->header_size > s->packed.size - from ||
+    if (s->packed.data[from] == 0 || /* the first byte of an index, not of a block */
+        header->header_size > s->packed.size - from ||
         lzma_block_header_decode(header, NULL, s->packed.data + from) != LZMA_OK)
         return false;
     bool good = lzma_block_compressed_size(header, s->block.block.unpadded_size) == LZMA_OK &&

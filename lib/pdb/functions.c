@@ -299,8 +299,8 @@ static bool read_separated(struct pdb_function_walk *w, struct sl_reader *r, uin
 }
 
 /* Reads an inlined call (S_INLINESITE), adds it and sets `*node` to its number. The record has no address: the call extends from its first
- * to its last line. True with `*node` unchanged for a call without name, lines or enclosing function, and for one that is nested too deeply.
- * False when out of memory. */
+ * to its last line. True with `*node` unchanged for a call without name, lines or enclosing function, or nested too deeply. False when out
+ * of memory. */
 static bool read_inlined(struct pdb_function_walk *w, uint16_t kind, struct sl_reader *r, const struct scope *around,
                          uint32_t *node)
 {

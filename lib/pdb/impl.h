@@ -49,8 +49,8 @@ static inline bool msf_all(const struct msf_stream *stream, struct sl_arena *are
 
 /* ---- types.c: the type (TPI) and id (IPI) streams ---- */
 
-/* Index of type records. It has the offset of every ANCHOR_STEP-th record only: to find a record by its number, the records from the nearest
- * of these on are read. */
+/* Index of type records. It has the offset of every ANCHOR_STEP-th record only (`anchors`): a record is found by its number by reading the
+ * records from the nearest of these on. */
 struct type_table {
     struct msf_stream stream;
     uint32_t begin, end; /* type indexes: begin <= index < end */
@@ -359,8 +359,8 @@ void definitions_free(struct definitions *definitions);
 
 struct name_printer;
 
-/* Returns the size of a type in bytes; 0 = unknown. For use while a name is printed: the records read for the size count towards the limit of
- * records for that name. */
+/* Returns the size of a type in bytes; 0 = unknown. For use while a name is printed: the records read for the size count towards the limits
+ * of that name. */
 uint64_t name_printer_value_size(struct name_printer *n, uint32_t index);
 
 /* ---- names.c ---- */

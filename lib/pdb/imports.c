@@ -70,7 +70,7 @@ static void read_exports(struct imports *im, const struct pdb_module *module, st
         for (size_t i = 0; pairs && i < count * 2; i++)
             pairs[i] = sl_read_u32(&at);
         if (pairs) {
-            qsort(pairs, count, 8, by_local);
+            qsort(pairs, count, 8, by_local); /* 8: bytes of a pair */
             e->pairs = pairs;
             e->count = count;
         } else {

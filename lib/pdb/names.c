@@ -240,8 +240,8 @@ static bool print_result(struct name_printer *n, uint32_t index, uint8_t options
     return true;
 }
 
-/* Prints the sigils of a type that points to a pointer and so on, from the innermost one, which is the last, to the outermost: `* const&`.
- * `space`: a blank must precede a `const`, because text is in front of it. */
+/* Prints the sigils (`*`, `&`, `::*` ..., with `const`) of a pointer or reference, perhaps to a pointer, from the innermost one, which is
+ * the last, to the outermost: `* const&`. `space`: a blank must precede a `const`, because text is in front of it. */
 static void print_sigils(struct name_printer *n, const struct sigil *sigils, unsigned count, bool space)
 {
     static const char *const texts[8] = {"*", "&", "::*", "::*", "&&", "", "", ""};
@@ -267,7 +267,7 @@ static bool read_sigils(struct name_printer *n, struct type_record t, bool const
             /* Bits 5..7 are the mode: pointer, or kind of reference. */
             sigils[(*count)++] = (struct sigil){attributes >> 5 & 7, attributes & POINTER_CONST || constant, false};
             constant = false;
-        } else { /* a modifier of what the last pointer points to */
+        } else { /* a modifier of what the last pointer points to; there is one, as the first record is a pointer */
             sigils[*count - 1].pointee_constant |= sl_read_u16(&t.data) & MODIFIER_CONST;
         }
         if (t.data.failed)
@@ -385,7 +385,7 @@ static bool print_record(struct name_printer *n, struct type_record t)
     }
 }
 
-/* Prints a type. A type that is missing in the file is printed as `<missing type ...>`. False if a limit is reached. */
+/* Prints a type. A type that is missing in the file is printed as `<missing type ...>`. False if a limit is reached or a record damaged. */
 static bool print_type(struct name_printer *n, uint32_t index)
 {
     struct type_record t;

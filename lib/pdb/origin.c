@@ -82,7 +82,8 @@ static void add_rules(struct srcsrv_rules *rules, const struct sl_ppdb_link *mor
 /* Limit of Source Link streams that are read: the map of names in a crafted file may name one stream a million times. */
 enum { MAX_LINK_STREAMS = 64 };
 
-/* Reads the rules of all Source Link streams. Ignores damaged streams, and those that exceed the size of the file together. */
+/* Reads the rules of all Source Link streams. Ignores damaged streams, and any with which they would together be larger than the file: then
+ * the map of names lists a stream repeatedly. */
 static void read_rules(const struct sl_pdb *pdb, struct srcsrv_rules *rules)
 {
     struct srcsrv_names names = open_names(pdb->info);
@@ -132,7 +133,7 @@ static void open_links(struct sl_pdb *pdb)
     sl_arena_free(&rules.arena);
 }
 
-/* Sets `*url` to the URL that the rules give for the path; leaves it unchanged if no rule matches. */
+/* Sets `*url` to the URL that the rules give for the path; leaves it unchanged if no rule matches, or if the work budget is used up. */
 static void find_link(struct sl_pdb *pdb, struct sl_str path, struct sl_arena *arena, struct sl_str *url)
 {
     struct sl_buf text = {0};

@@ -85,7 +85,7 @@ static bool pdb_read_sections(struct sl_pdb *pdb, uint16_t index)
         sections[i].size = sl_read_u32(&r);
         sections[i].address = sl_read_u32(&r);
         uint32_t raw_size = sl_read_u32(&r);
-        if (!sections[i].size) /* old linkers */
+        if (!sections[i].size) /* the virtual size, which old linkers leave 0 */
             sections[i].size = raw_size;
         sl_reader_skip(&r, 16); /* where the data, relocations and line numbers are, and how many */
         sections[i].executable = sl_read_u32(&r) & (SECTION_CODE | SECTION_EXECUTE);
@@ -166,7 +166,7 @@ static void read_srcsrv(struct sl_pdb *pdb, uint32_t index, struct sl_pdb_info *
  * because reading a stream any number of times would cost far more than the file's size justifies. False when out of memory. */
 static bool read_modules(struct sl_pdb *pdb, struct sl_bytes list)
 {
-    enum { MIN_MODULE = 64 + 2 };
+    enum { MIN_MODULE = 64 + 2 }; /* bytes of an entry whose two names are empty */
     size_t capacity = list.size / MIN_MODULE;
     bool *taken = SL_ARENA_ARRAY(pdb->arena, bool, pdb->msf.stream_count + 1);
     pdb->modules = SL_ARENA_ARRAY(pdb->arena, struct pdb_module, capacity + 1);

@@ -86,8 +86,8 @@ struct sl_pdb_frame {
 enum sl_code sl_pdb_frames(const struct sl_pdb *pdb, bool (*add)(void *arg, const struct sl_pdb_frame *frame),
                            void *arg, struct sl_error *error);
 
-/* Passes the functions of every module to the sink, a batch for each module, in the order of the module list. Names are readable and have
- * arguments; the language is SL_LANG_UNKNOWN. SL_MALFORMED if no module can be read; single unreadable ones are counted in the sink. */
+/* Passes the functions of every module to the sink, a batch for each module, in the order of the module list. Names are not mangled and
+ * have arguments; the language is SL_LANG_UNKNOWN. SL_MALFORMED if no module can be read; single unreadable ones count in the sink. */
 enum sl_code sl_pdb_read_functions(struct sl_pdb *pdb, const struct sl_parallel *parallel,
                                    struct sl_function_sink *sink, struct sl_error *error);
 

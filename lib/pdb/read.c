@@ -85,7 +85,7 @@ static enum sl_code pdb_read_all(const struct sl_pdb *pdb, const struct sl_paral
     if (code == SL_OK)
         code = sl_pdb_status(pdb, error);
     if (code == SL_OK && read == 0 && pdb->module_count)
-        return sl_fail(error, SL_MALFORMED, "bad debug file: no readable module");
+        return sl_fail(error, SL_MALFORMED, "bad debug file: no module of the PDB can be read");
     return code;
 }
 

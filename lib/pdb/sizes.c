@@ -154,7 +154,7 @@ static uint64_t simple_size(uint32_t index)
         [0x70] = 1, [0x71] = 2,  [0x72] = 2,  [0x73] = 2,  [0x74] = 4,  [0x75] = 4,  [0x76] = 8,
         [0x77] = 8, [0x78] = 16, [0x79] = 16, [0x7A] = 2,  [0x7B] = 4,  [0x7C] = 1,
     };
-    if (index == TYPE_NULLPTR)
+    if (index == TYPE_NULLPTR) /* encoded as a 16-bit pointer, which is not its size */
         return 0;
     return index & 0xF00 ? of_pointer[index >> 8 & 15] : sizes[index & 0xFF];
 }

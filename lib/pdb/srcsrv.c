@@ -114,7 +114,7 @@ bool srcsrv_variable(const struct srcsrv *s, struct sl_str name, struct sl_str *
 
 /* What read_head() reads. */
 struct head {
-    struct sl_str text; /* before: the stream; after: what follows the line "SRCSRV: source files" */
+    struct sl_str text; /* before the call: all of the stream; after it: what follows the line "SRCSRV: source files" */
     struct sl_str vcs;
     bool has_version; /* VERSION is 1, 2 or 3 */
 };
@@ -147,7 +147,7 @@ static bool read_head(struct srcsrv *s, struct head *h)
     return part == PART_FILES && h->has_version;
 }
 
-/* Returns the number of lines before the source files: at least the number of variables. */
+/* Returns the number of lines before the source files, an upper limit for the number of variables. */
 static size_t head_lines(struct sl_str text)
 {
     struct sl_str line;

@@ -88,7 +88,7 @@ TEST(malformed_module_records_report_the_fault)
     } rows[] = {
         {"MODULE Linux x86_64 NOTANID libx.so\n", "invalid module id"},
         {"MODULE Linux vax 6216C672A8D33EC9CF4A1BAB8B29D00E0 libx.so\n", "invalid architecture"},
-        {"MODULE Linux x86_64\n", "parsing error: bad MODULE record"},
+        {"MODULE Linux x86_64\n", "parsing error: the MODULE record lacks the system, architecture or id"},
         {"MODULE Linux x86_64 6216C672A8D33EC9CF4A1BAB8B29D00E0 \xC3(\n", "bad utf-8 sequence"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -286,7 +286,7 @@ TEST(file_without_usable_records_is_malformed)
     struct sl_error error;
     struct sl_object *object = open_bytes(text_bytes(HEADER "FUNC zz\nFUNC yy\n"));
     assert_int_equal(record(&r, object, NULL, &error), SL_MALFORMED);
-    assert_string_equal(error.message, "bad debug file: parsing error");
+    assert_string_equal(error.message, "bad debug file: no FUNC record of the Breakpad file can be read");
     assert_int_equal(r.sink.skipped_units, 2);
     sl_buf_free(&r.text);
     close_text(object);

@@ -343,7 +343,7 @@ TEST(embedded_portable_pdb_is_inflated)
     assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
     uint32_t size = 8 + (uint32_t)z.total_out;
     deflateEnd(&z);
-    expect_ppdb(&f, SL_NOT_FOUND, "no Portable PDB inside");
+    expect_ppdb(&f, SL_NOT_FOUND, "the PE file has no Portable PDB inside");
     set_debug(&f, 17, 0x100, blob, size);
     expect_ppdb(&f, SL_OK, "BSJB is here");
     set_debug(&f, 17, 0x100, blob, 7);
