@@ -315,7 +315,7 @@ static enum sl_code collect(struct elf_symbol_collector *c, const struct elf_tab
     struct sl_reader r = sl_reader(table->symbols, object->info.big_endian);
     if (!elf_symbols_reserve(c, count))
         return sl_budget_fail(object->budget, error);
-    bool mode_bit = has_mode_bit(elf);
+    bool mode_bit = has_mode_bit(elf) && !c->data; /* data may be at odd addresses */
     for (size_t i = 0; i < count; i++) {
         struct elf_raw_symbol s = elf_read_symbol(&r, object->info.is_64bit);
         if (mode_bit)
