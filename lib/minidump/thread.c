@@ -143,6 +143,7 @@ static void finish_thread(struct dump_reader *d, size_t index, const struct spec
     }
     if (index == requesting && exception->is_there && dump_is_context(dump, dump->cpu, exception->context))
         more->context = exception->context;
+    /* reading is charged, because all threads of a crafted dump may have the same context */
     if (dump_is_context(dump, dump->cpu, more->context) && dump_charge(d, more->context.size))
         more->is_walked = dump_context_registers(d, dump->cpu, more->context, thread);
 }

@@ -167,8 +167,8 @@ static const uint8_t *scan_range(const uint8_t *at, struct sl_flat_inlinee *out)
 }
 
 /* Makes the inlined call of an INLINE record, without its address range. Its `number` tells readers which calls have the same name, so that
- * they need not compare texts. It is 0 (readers compare) if the name is not in the array `items`, or if any INLINE_ORIGIN number of the
- * file was defined twice, because then equal numbers may mean different names. */
+ * they need not compare texts. It is 0 (readers compare) if the name is in the map for large numbers, not in the array r->origins.items, or
+ * if any INLINE_ORIGIN number of the file was defined twice, because then equal numbers may mean different names. */
 static inline struct sl_flat_inlinee make_inlinee(const struct breakpad_reader *r, struct breakpad_worker *w,
                                                   struct breakpad_chunk *chunk, const struct inline_head *head)
 {
@@ -515,7 +515,8 @@ void breakpad_chunk_read(struct breakpad_reader *r, struct breakpad_chunk *chunk
 {
     chunk->line_count = chunk->function_count = chunk->inlinee_count = chunk->file_count = chunk->skipped = 0;
     chunk->defines_origin = chunk->failed = false;
-    if (++w->batch == 0) { /* the counter wrapped: clear old batch numbers in w->indexes, which come again */
+    /* w->batch counts chunks, and w->indexes has the count of the chunk for which each entry is valid; after 2^32 chunks counts repeat */
+    if (++w->batch == 0) {
         memset(w->indexes, 0, w->index_count * sizeof *w->indexes);
         w->batch = 1;
     }
@@ -538,6 +539,7 @@ void breakpad_chunk_read(struct breakpad_reader *r, struct breakpad_chunk *chunk
         .functions = chunk->functions,
         .flats = chunk->flats,
         .function_count = chunk->function_count,
-        .lasting = chunk->text == (const uint8_t *)chunk->begin, /* false for a copy: names point into it */
+        .lasting =
+            chunk->text == (const uint8_t *)chunk->begin, /* names point into the file, not into a copy of the chunk */
     };
 }

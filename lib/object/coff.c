@@ -47,8 +47,8 @@ static bool read_header(struct sl_bytes bytes, struct coff_header *h)
            !(flags & FILE_EXECUTABLE);
 }
 
-/* Reads an anonymous header and returns its kind: COFF_IMPORT for version 0, COFF_BIG (/bigobj) for the class id of these, else COFF_OTHER:
- * files compiled for link-time code generation have another class id. */
+/* Reads an anonymous header and returns its kind: COFF_IMPORT for version 0; COFF_BIG (/bigobj) for version 2 or later with their class id;
+ * else COFF_OTHER: files compiled for link-time code generation have another class id. */
 static enum coff_anonymous read_anonymous(struct sl_bytes bytes, struct coff_header *h)
 {
     struct sl_reader r = sl_reader(bytes, false);
@@ -142,7 +142,7 @@ static bool lay_out(struct sl_object *object, struct coff *coff)
         return object_no_memory(object), false;
     for (size_t i = 0; i < pe->section_count; i++) {
         struct pe_section *s = &pe->sections[i];
-        s->address = s->virtual_size = 0;
+        s->address = s->virtual_size = 0; /* object files have no virtual sizes: raw_size counts */
         if (!s->executable)
             continue;
         uint64_t begin = (end + s->alignment - 1) & ~((uint64_t)s->alignment - 1);

@@ -67,11 +67,12 @@ static struct coff_relocation_value symbol_value(const struct pe *pe, uint64_t i
     if (section == 0 && class == CLASS_WEAK_EXTERNAL)
         read_symbol(pe, tag, &value, &section, &class, &tag);
     if (section == ABSOLUTE)
-        return (struct coff_relocation_value){value, true, false};
+        return (struct coff_relocation_value){.address = value, .known = true};
     if (section <= 0 || (size_t)section > pe->section_count)
-        return (struct coff_relocation_value){0, false, false};
+        return (struct coff_relocation_value){.known = false};
     const struct pe_section *s = &pe->sections[section - 1];
-    return (struct coff_relocation_value){(uint64_t)s->address + value, true, s->executable};
+    return (struct coff_relocation_value){
+        .address = (uint64_t)s->address + value, .known = true, .code = s->executable};
 }
 
 /* Adds the symbol's value to the number at the offset. SECTION_NUMBER instead stores 1 for code, as coff.c lays out all code as one

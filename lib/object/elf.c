@@ -225,7 +225,7 @@ static enum sl_object_kind get_object_kind(const struct sl_object *object, const
     case ET_REL: return SL_KIND_REL;
     case ET_EXEC: return has_interpreter(object, elf) ? SL_KIND_EXE : SL_KIND_DBG;
     case ET_DYN: {
-        struct elf_section *text = elf_find(object, ".text");
+        struct elf_section *text = elf_find(object, ".text"); /* NULL also if its contents are not in the file */
         if (elf->section_count ? !text || !text->size : !has_code_segment(elf))
             return SL_KIND_DBG;
         return is_pie(object, elf) ? SL_KIND_EXE : SL_KIND_LIB;
@@ -332,12 +332,12 @@ static bool has_fde(struct sl_bytes bytes, bool big_endian, bool eh_frame)
         bool wide = length == 0xFFFFFFFF;
         if (wide)
             length = sl_read_u64(&r);
-        if (length == 0 && eh_frame)
+        if (length == 0 && eh_frame) /* the terminator */
             return false;
         if (length < (wide ? 8u : 4u) || length > sl_reader_left(&r))
             return false;
         uint64_t id = wide && !eh_frame ? sl_read_u64(&r) : sl_read_u32(&r); /* always 32 bits in .eh_frame */
-        uint64_t cie = eh_frame ? 0 : wide ? UINT64_MAX : UINT32_MAX;
+        uint64_t cie = eh_frame ? 0 : wide ? UINT64_MAX : UINT32_MAX;        /* the id that marks a CIE */
         if (id != cie)
             return true;
         sl_reader_skip(&r, length - (wide && !eh_frame ? 8 : 4));

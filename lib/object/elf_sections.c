@@ -82,7 +82,8 @@ static bool contents(struct sl_object *object, struct elf_section *s, struct sl_
 {
     struct object_compressed c;
     struct elf *elf = object->impl;
-    int state = s->tried ? 1 : read_compression(object, s, &c); /* 1 compressed, 0 plain, -1 unreadable */
+    /* 1 compressed (or, if tried, compressed or relocated), 0 plain, -1 unreadable */
+    int state = s->tried ? 1 : read_compression(object, s, &c);
     bool relocate = elf->type == ET_REL && !is_btf(s);
     if (!s->tried && (state == 1 || relocate)) {
         struct sl_bytes plain = {NULL, 0};

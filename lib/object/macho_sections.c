@@ -139,6 +139,7 @@ struct sl_bytes macho_relocate(struct sl_object *object, const struct macho_sect
     if (!inside || !table.size || !contents.size)
         return contents;
     struct macho_symtab symbols = macho_symtab(object);
+    /* work: a step for each relocation, of 8 bytes, and for each 8 bytes that are copied */
     uint8_t *copy = sl_budget_spend(object->budget, (table.size + contents.size) / 8)
                         ? sl_arena_alloc(&object->arena, contents.size, 8)
                         : NULL;
@@ -155,6 +156,7 @@ struct sl_bytes macho_relocate(struct sl_object *object, const struct macho_sect
         struct sl_bytes field = sl_bytes_slice(result, reloc.offset, reloc.size, &inside);
         uint64_t subtract = minus;
         minus = 0;
+        /* without a symbol (not external) the field has its value already; the other forms do not occur in debug sections */
         if (reloc.is_scattered || !reloc.is_external || reloc.is_relative || reloc.symbol >= symbols.count)
             continue;
         uint64_t value = macho_symbol_at(&symbols, reloc.symbol).value;

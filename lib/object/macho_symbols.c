@@ -89,7 +89,7 @@ enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, str
     for (size_t i = 0; i < table.count; i++) {
         struct macho_symbol symbol = macho_symbol_at(&table, i);
         const struct macho_section *s = find_section(object, &symbol);
-        if (!s || !has_functions(s) || symbol.value >= s->address + s->size)
+        if (!s || !has_functions(s) || symbol.value >= s->address + s->size) /* the last: it marks the section's end */
             continue;
         struct sl_str name = sl_account_read_name(&account, table.strings, symbol.name);
         if (!is_label(object, name))

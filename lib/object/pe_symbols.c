@@ -131,8 +131,8 @@ bool pe_has_symbols(const struct sl_object *object)
     return false;
 }
 
-/* Lists the symbols of code, or of data if `code` is false: first the exports, then the COFF symbols by kind, because readers use the first
- * symbol at an address. */
+/* Lists the symbols of code, or of data if `code` is false: first the exports, then the COFF symbols, the best kind of them first, because
+ * readers use the first symbol at an address. */
 static enum sl_code pe_collect(struct sl_object *object, bool code, struct sl_arena *arena, struct sl_symbol **out,
                                size_t *count, struct sl_error *error)
 {
@@ -147,8 +147,7 @@ static enum sl_code pe_collect(struct sl_object *object, bool code, struct sl_ar
     for (size_t i = 0; i < e.count; i++)
         *count += export_at(object, &e, i, code, &symbols[*count], &account);
     size_t exported = *count;
-    for (enum coff_kind kind = first; kind <= last;
-         kind++) { /* best first: of several at one address the first counts */
+    for (enum coff_kind kind = first; kind <= last; kind++) {
         for (size_t at = 0; at < pe->symbols.size;)
             *count += coff_at(object, &at, kind, &symbols[*count], &account);
         if (kind == FUNCTIONS && *count > exported) /* with typed functions, untyped local symbols are labels */

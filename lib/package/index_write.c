@@ -196,7 +196,7 @@ static void write_files(const struct sl_index_builder *b, struct sl_table_writer
 bool sl_index_finish(struct sl_index_builder *b, uint64_t key, struct sl_buf *out)
 {
     struct sl_table_writer w;
-    if (b->failed || !sl_table_writer_init(&w, &index_format, NULL, NULL))
+    if (b->failed || !sl_table_writer_init(&w, &index_format, NULL, NULL)) /* no other threads, no budget */
         return false;
     if (b->object_count)
         qsort(b->objects, b->object_count, sizeof *b->objects, compare_entries);

@@ -141,7 +141,7 @@ static enum sl_code pass_contents(struct archive_walking *w, uint64_t size, enum
            ((status = archive_read_data_block(w->archive, &piece, &count, &offset)) == ARCHIVE_OK ||
             status == ARCHIVE_WARN)) {
         if (offset < 0 || (uint64_t)offset < passed || (uint64_t)offset > size || count > size - (uint64_t)offset)
-            return sl_fail(error, SL_MALFORMED, "the package is damaged: parts of a sparse file overlap");
+            return sl_fail(error, SL_MALFORMED, "the package is damaged: parts of a file overlap or are outside of it");
         *choice = pass_gap(w, (uint64_t)offset - passed);
         if (*choice == SL_PACKAGE_READ && count)
             *choice = w->visitor->piece(w->visitor->arg, (struct sl_bytes){piece, count});

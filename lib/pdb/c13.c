@@ -236,7 +236,7 @@ static bool map_split_lines(struct pdb_line_table *t, uint16_t section)
 bool raw_lines_convert(struct pdb_line_table *t, uint16_t section, struct sl_line **out, uint32_t *out_count)
 {
     uint32_t last_file = 0, last_index = SL_NO_FILE;
-    sort_raw(t);
+    sort_raw(t); /* by offset: lines that get the same address stay in this order */
     if (!t->pdb->has_omap)
         map_lines(t, section);
     else if (!map_split_lines(t, section))

@@ -31,8 +31,8 @@ static void append(uint8_t *to, size_t *size, struct sl_bytes bytes, size_t padd
     *size += bytes.size + padding;
 }
 
-/* Concatenates the subsections of all sections: symbols (0xF1), and all that C13 has (lines, files, inlinees), with their headers. Called
- * twice: first to find the sizes, then to copy. Of several string tables (0xF3) the first one is used. */
+/* Concatenates the contents of all symbols subsections (0xF1) in g->symbols, and in g->c13 all other subsections (lines, files, inlinees)
+ * with their headers. Called twice: first to find the sizes, then to copy. Of several string tables (0xF3) the first one is used. */
 static void gather(const struct sl_codeview *parts, struct gathered *g)
 {
     uint32_t kind;
@@ -73,7 +73,7 @@ static struct sl_str types_elsewhere(struct sl_bytes records)
 enum sl_code sl_pdb_open_codeview(const struct sl_codeview *parts, struct sl_arena *arena, struct sl_budget *budget,
                                   struct sl_pdb **out, struct sl_str *elsewhere, struct sl_error *error)
 {
-    enum { BYTES_PER_STEP = 32 };
+    enum { BYTES_PER_STEP = 32 }; /* bytes that are copied for one step of the work budget */
     struct gathered g = {.symbols = NULL};
     struct sl_pdb *pdb = SL_ARENA_NEW(arena, struct sl_pdb);
     struct sl_reader r = sl_reader(parts->types, false);
@@ -93,7 +93,7 @@ enum sl_code sl_pdb_open_codeview(const struct sl_codeview *parts, struct sl_are
     gather(parts, &g); /* now copies */
     pdb->arena = arena;
     pdb->budget = budget;
-    pdb->sections[0] = (struct pdb_section){.size = parts->code_size, .executable = true};
+    pdb->sections[0] = (struct pdb_section){.size = parts->code_size, .executable = true}; /* all code, at address 0 */
     pdb->section_count = pdb->module_count = 1;
     pdb->modules[0].stream = NO_STREAM;
     pdb->object = (struct module_bytes){{g.symbols, g.symbols_size}, {g.c13, g.c13_size}};

@@ -6,8 +6,8 @@
 
 enum { FPO_RECORD = 16, FRAME_RECORD = 32, MAX_SIZE = 0x7FFFFFFF };
 
-/* Reads an FPO_DATA record. Its attributes: bits 0..7 size of the prologue, 8..10 number of saved registers, 12 EBP is used, 14..15 type of
- * the frame. */
+/* Reads an FPO_DATA record. Locals, parameters and saved registers are counted in words of 4 bytes. Its attributes: bits 0..7 size of the
+ * prologue, 8..10 number of saved registers, 12 EBP is used, 14..15 type of the frame. */
 static struct sl_pdb_frame read_fpo(struct sl_reader *r)
 {
     struct sl_pdb_frame f = {0};

@@ -413,7 +413,7 @@ static bool clip_inlinees(struct module_reader *r, struct sl_arena *arena, const
     struct sl_function *inlinees = SL_ARENA_ARRAY(arena, struct sl_function, whole->inlinee_count);
     into->inlinees = inlinees;
     into->inlinee_count = 0;
-    if (!inlinees)
+    if (!inlinees) /* out of memory, unless there are none */
         return !whole->inlinee_count;
     for (uint32_t i = 0; i < whole->inlinee_count; i++) {
         const struct sl_function *inlinee = &whole->inlinees[i];

@@ -83,8 +83,9 @@ uint32_t pdb_translate(const struct sl_pdb *pdb, uint32_t address)
 
 SL_ORDER_BY(by_original, struct omap_copy, original, address)
 
-/* Adds to omap.copies what is a copy in the image's code [address, address + size), which "to" maps to `original`. Parts that "from" maps
- * to the same image address are the moved code itself; the others are copies. False when out of memory or budget. */
+/* The table "to" maps the image's code [address, address + size) to the original code at `original`. Adds those parts to omap.copies that
+ * are copies: a part is the original code itself if "from" maps it back to the same image address, else a copy. False when out of memory
+ * or budget. */
 static bool add_copies(struct sl_pdb *pdb, struct sl_account *account, size_t *capacity, uint32_t original,
                        uint32_t size, uint32_t address)
 {
