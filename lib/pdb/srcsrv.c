@@ -227,8 +227,10 @@ static void srcsrv_read_files(struct srcsrv *s)
         for (size_t i = 0; key && i < fields[0].size; i++)
             key[i] = srcsrv_lower(key[i]);
         *s->no_memory = *s->no_memory || !key;
-        if (key && fields[0].size)
-            s->entries[s->entry_count++] = (struct srcsrv_entry){{key, fields[0].size}, line, s->entry_count};
+        if (!key || !fields[0].size)
+            continue;
+        s->entries[s->entry_count] = (struct srcsrv_entry){{key, fields[0].size}, line, s->entry_count};
+        s->entry_count++;
     }
     if (s->entry_count)
         qsort(s->entries, s->entry_count, sizeof *s->entries, by_key);
