@@ -12,7 +12,7 @@ static enum sl_code msf_invalid(struct sl_error *error, const char *what)
     return sl_fail(error, SL_MALFORMED, "invalid pdb file: %s", what);
 }
 
-/* Returns the error for a part of the file that could not be read: SL_MALFORMED with `what` is wrong; SL_BUSY, or the error of the budget,
+/* Returns the error for a part of the file that could not be read: SL_MALFORMED with the text `what`; SL_BUSY, or the error of the budget,
  * if memory ran out. */
 static enum sl_code msf_unread(const struct msf *msf, const struct sl_arena *arena, struct sl_error *error,
                                const char *what)
