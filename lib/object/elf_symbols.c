@@ -376,9 +376,9 @@ enum sl_code elf_data_symbols(struct sl_object *object, struct sl_arena *arena, 
 }
 
 /* Adds the function symbol `index` with the file of the last STT_FILE symbol, which the caller has stored in files[*count].file. Linkers
- * put global symbols after those of all files, so a global one belongs to that file only if the first function of its section does. `passed`
- * is the number of STT_FILE symbols so far; first[section] is one more than `passed` was at the section's first function, 0 before it. A
- * symbol that is not added stays in files[*count], which the next one overwrites. */
+ * put global symbols after those of all files, so a global one belongs to that file only if the first function of its section does.
+ * `passed` is the number of STT_FILE symbols so far; first[section] is one more than `passed` was at the section's first function, 0 before
+ * it. A symbol that is not added stays in files[*count], which the next one overwrites. */
 static void add_symbol_file(struct elf_symbol_collector *c, const struct elf_table *table,
                             const struct elf_raw_symbol *s, size_t index, uint32_t *first, uint32_t passed,
                             struct sl_symbol_file *files, size_t *count)
