@@ -128,8 +128,8 @@ struct unit_sections {
 };
 
 /* Finds the next section called all->name and reads its contents. Skips sections that cannot be read or are larger than all->left, because
- * sections overlap then. Also skips all that are left once the budget is used up, which pays for a search of all section headers, as
- * relocating needs, per section. False at the end. */
+ * sections overlap then. Relocating a section needs a search of all section headers, which is charged to the budget: once that is used up,
+ * all other sections are skipped. False at the end. */
 static bool next_units(struct unit_sections *all, struct sl_bytes *bytes)
 {
     struct elf *elf = all->object->impl;

@@ -62,7 +62,8 @@ enum sl_code sl_index_open(struct sl_bytes bytes, struct sl_index *index, struct
     index->source_count = sections[SECTION_SOURCES].size / SOURCE_BYTES;
     index->key = sl_table_u64(bytes.data + AT_KEY);
     if (sections[SECTION_OFFSETS].size / OFFSET_BYTES != index->object_count)
-        return sl_fail(error, SL_MALFORMED, "the index of scanned files is damaged: it has not one offset per object");
+        return sl_fail(error, SL_MALFORMED,
+                       "the index of scanned files is damaged: the numbers of objects and offsets differ");
     return SL_OK;
 }
 
