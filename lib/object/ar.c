@@ -75,7 +75,7 @@ bool sl_ar_next(struct sl_ar *ar, struct sl_ar_member *m)
         if (!read_decimal((struct sl_str){header + 48, 10}, &size) || header[58] != '`' || header[59] != '\n')
             return false;
         bool is_name_table = sl_str_starts(field, SL_STR("// "));
-        /* in a thin archive only the symbol tables and "//" do: their names begin with `/`, but not like "/123" */
+        /* in a thin archive only the symbol tables and "//" have contents: their names begin with `/`, but not like "/123" */
         bool has_contents = !ar->thin || is_name_table || field.data[0] == '/';
         bool is_long = field.data[0] == '/' && read_decimal((struct sl_str){header + 1, 15}, &number);
         has_contents = has_contents && !(ar->thin && is_long);

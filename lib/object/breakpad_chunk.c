@@ -335,8 +335,8 @@ static void close_function(const struct breakpad_reader *r, struct breakpad_work
         chunk->failed = true;
         return;
     }
-    chunk->flats[index] =
-        (struct sl_flat){NULL, 0}; /* breakpad_chunk_read() sets the pointer, as the array may still move */
+    /* breakpad_chunk_read() sets the pointer, as the array of inlined calls may still move */
+    chunk->flats[index] = (struct sl_flat){NULL, 0};
     if (!inlinee_count) {
         set_lines(&open->function, lines, count, open->lines_end);
     } else if (r->sink->accepts_flat) {
@@ -539,7 +539,7 @@ void breakpad_chunk_read(struct breakpad_reader *r, struct breakpad_chunk *chunk
         .functions = chunk->functions,
         .flats = chunk->flats,
         .function_count = chunk->function_count,
-        .lasting =
-            chunk->text == (const uint8_t *)chunk->begin, /* names point into the file, not into a copy of the chunk */
+        /* names point into the file, not into a copy of the chunk */
+        .lasting = chunk->text == (const uint8_t *)chunk->begin,
     };
 }

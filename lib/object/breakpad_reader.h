@@ -69,8 +69,7 @@ struct breakpad_worker {
         uint32_t batch, index;
     } * indexes;
     size_t index_count;
-    uint32_t
-        batch; /* counts the chunks that the worker has read; never 0 while it reads, so zeroed `indexes` are invalid */
+    uint32_t batch; /* counts the chunks that the worker has read, from 1 on: zeroed `indexes` are invalid */
 };
 
 struct breakpad_reader {

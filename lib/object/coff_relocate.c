@@ -109,10 +109,8 @@ static struct sl_bytes get_entries(const struct sl_object *object, const struct 
  * records. */
 static struct sl_bytes relocate(struct sl_object *object, struct sl_bytes contents, struct sl_bytes entries)
 {
-    enum {
-        STEPS_PER_ENTRY = 4,
-        BYTES_PER_STEP = 32
-    }; /* rough costs of a relocation and of copying, in steps of the budget */
+    /* rough costs of a relocation and of copying, in steps of the work budget */
+    enum { STEPS_PER_ENTRY = 4, BYTES_PER_STEP = 32 };
     const struct coff *coff = object->impl;
     uint64_t steps = entries.size / ENTRY * STEPS_PER_ENTRY + contents.size / BYTES_PER_STEP;
     uint8_t *copy = sl_budget_spend(object->budget, steps) ? sl_arena_alloc(&object->arena, contents.size, 8) : NULL;

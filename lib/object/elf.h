@@ -191,8 +191,8 @@ struct sl_bytes elf_section_indexes(const struct sl_object *object, size_t table
 struct elf_loose {
     struct sl_symbol symbol;
     uint64_t section_end, next; /* next: start of the next function */
-    size_t index,
-        position; /* index: of a symbol with a type, in the array of symbols; position: in this list before it was sorted */
+    size_t index;               /* of a symbol with a type: its index in the array of symbols */
+    size_t position;            /* in this list before it was sorted */
     int64_t around;        /* number of functions that contain it, minus the number for the loose symbol before it */
     bool untyped, dropped; /* dropped: left out of the symbols; a function stays, but loses its name */
     bool at_function, at_sized; /* a function begins at the same address; a symbol with a size does */

@@ -119,8 +119,7 @@ const struct sl_format_traits *sl_format_traits(enum sl_format format);
 
 struct sl_features {
     bool has_debug_info, has_unwind_info, has_symbols, has_sources;
-    struct sl_str
-        srcsrv_vcs; /* PDB: version control system of its sources, "git", "perforce" or "other"; empty: none is named */
+    struct sl_str srcsrv_vcs; /* PDB: version control system of its sources: "git", "perforce", "other"; may be empty */
 };
 
 struct sl_object_info {

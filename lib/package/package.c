@@ -109,8 +109,8 @@ bool sl_package_is_seekable(struct sl_bytes file)
  * "<name>_<version>.orig-<part>.tar.gz", "<name>_<version>.tar.xz", "<name>_<version>.debian.tar.xz". */
 static void set_by_archive_name(struct sl_str name, struct sl_package_source *source)
 {
-    static const char *const ends[] = {".orig.", ".orig-", ".debian.tar.",
-                                       ".tar."}; /* ".tar." last: the others have it, too */
+    /* ".tar." is the last, because names with the others have it, too */
+    static const char *const ends[] = {".orig.", ".orig-", ".debian.tar.", ".tar."};
     const char *sign = name.size ? memchr(name.data, '_', name.size) : NULL;
     if (!sign)
         return;

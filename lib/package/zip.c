@@ -72,9 +72,8 @@ enum sl_code zip_walk(struct sl_bytes file, uint64_t offset, const struct sl_pac
         .visitor = visitor, .limits = limits, .max_ratio = limits->max_ratio ? limits->max_ratio : 1000};
     struct member_path path;
     struct sl_zip zip;
-    bool found =
-        offset ==
-        0; /* the entry at the offset was reached: it and all after it are visited; none if there is no such entry */
+    /* the entry at the offset was reached: it and all after it are visited; none if there is no such entry */
+    bool found = offset == 0;
     enum sl_code code = sl_zip_open(file, 0, &arena, &zip, error); /* 0: the archive begins with the file */
     for (size_t i = 0; code == SL_OK && i < zip.count && w.choice != SL_PACKAGE_STOP; i++) {
         found = found || zip.entries[i].offset == offset;
