@@ -105,7 +105,7 @@ struct elf {
     bool mini_debug_info_tried;        /* the file inside .gnu_debugdata was searched for */
 };
 
-/* Entries of the dynamic section (gABI, "Dynamic Section"; DT_FLAGS_1 as the GNU and LLVM linkers write it); absent = 0. */
+/* Entries of the dynamic section (gABI, "Dynamic Section"; DT_FLAGS_1 as the GNU and LLVM linkers write it). An absent one is 0. */
 struct elf_dynamic {
     uint64_t symtab, strtab, strsz, hash, gnu_hash; /* addresses; strsz is a size in bytes */
     uint64_t flags_1;

@@ -230,7 +230,7 @@ static void split_info(const struct sl_object *object, uint64_t info, uint64_t *
 
 enum {
     STEPS_PER_RELOCATION = 4,
-    /* per byte of a relocation table, once all tables together are larger than the file, because they overlap */
+    /* steps of work per byte of a relocation table, once all tables together are larger than the file, because they overlap */
     STEPS_PER_OVERLAP = 16
 };
 

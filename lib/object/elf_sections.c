@@ -224,7 +224,7 @@ static uint64_t xz_size(struct sl_bytes in)
 
 static bool inflate_xz(struct sl_bytes in, uint8_t *out, size_t size)
 {
-    uint64_t memory = UINT64_C(80) << 20; /* decoding files of xz -9 takes 65 MiB */
+    uint64_t memory = UINT64_C(80) << 20; /* limit of the decoder, bytes: files of xz -9 take 65 MiB */
     size_t given = 0, done = 0;
     return lzma_stream_buffer_decode(&memory, 0, NULL, in.data, &given, in.size, out, &done, size) == LZMA_OK &&
            done == size;

@@ -38,7 +38,7 @@ enum sl_object_kind {
     SL_KIND_OTHER,
 };
 
-/* The values are stored in symcache headers. */
+/* The values are stored in symcache headers, so they never change. */
 enum sl_arch {
     SL_ARCH_UNKNOWN = 0,
     SL_ARCH_X86 = 101,
@@ -320,7 +320,7 @@ enum sl_code sl_object_mapping_symbols(struct sl_object *object, struct sl_arena
  * All may be NULL. */
 struct sl_companions {
     struct sl_object *dwp; /* DWARF package of the split units */
-    struct sl_object *dwz; /* .gnu_debugaltlink / supplementary file */
+    struct sl_object *dwz; /* the supplementary file, which .gnu_debugaltlink or .debug_sup names */
     /* Opens the .dwo file of a split unit that is in no package; may be NULL (the service never follows paths). The
      * callback owns the object and keeps it until reading is over. Called from several threads. */
     struct sl_object *(*open_dwo)(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id);

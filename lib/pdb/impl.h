@@ -13,7 +13,7 @@ struct msf {
     unsigned page_shift;
     uint32_t page_count;
     uint32_t stream_count;
-    const uint32_t *sizes;   /* per stream, bytes; NO_STREAM_SIZE = absent */
+    const uint32_t *sizes;   /* per stream: its size in bytes; NO_STREAM_SIZE = absent */
     const uint32_t *pages;   /* page numbers of all streams, one list after the other */
     uint32_t *first;         /* per stream: index of its first page in `pages` */
     _Atomic bool *no_memory; /* set when out of memory: results are incomplete */
@@ -169,8 +169,8 @@ struct code_pieces omap_pieces(const struct sl_pdb *pdb, uint32_t address, uint3
  * address. False also when the work budget is used up. */
 bool omap_is_all_added(const struct sl_pdb *pdb, uint32_t begin, uint32_t end, struct sl_account *account);
 
-/* Returns the text at an offset of the /names stream; empty if there is none or it is longer than 4096 bytes. Costs steps of work for its
- * length. */
+/* Returns the text at an offset of the /names stream; empty if there is none or it is longer than 4096 bytes. The work of reading it is
+ * charged to `account` by the length. */
 struct sl_str pdb_name(const struct sl_pdb *pdb, uint32_t offset, struct sl_account *account);
 
 /* Finds the parts of a module's stream; a module without a stream has none. False if the stream is damaged, or when out of memory. */
