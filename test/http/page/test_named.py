@@ -75,7 +75,7 @@ def test_unsupported_files_report_the_reason(work, objects):
     old = {**good, "meta": {"preprocessedProfileVersion": 3}}
     with Service(work) as s:
         for given, problem in ((b"{}", "`meta` is missing"), (b"hello", "not a JSON object"), (b"\x1f\x8b\x08\x00junk", "not a JSON object"),
-                               (json.dumps(old).encode(), "profile format version 3 is too old"), (b"Call graph:\n  1 Thread_1\n", "no rows")):
+                               (json.dumps(old).encode(), "profile format version 3 is too old"), (b"Call graph:\n  1 Thread_1\n", "has no row with a call")):
             status, answer = named(s, given)
             equal((status, answer["status"], answer["message"]), (200, "failed", "cannot symbolicate this file"), given)
             assert problem in answer["detail"], answer
