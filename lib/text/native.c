@@ -22,7 +22,7 @@ static void set_head(struct sl_text *t, struct sl_str line, const char *at, stru
 }
 
 /* Returns the text after the last `!`: libfoo.so of "/data/app/base.apk!libfoo.so", a library inside an APK. Without `!` all of it. */
-static struct sl_str inner_name(struct sl_str path)
+static struct sl_str library_in_apk(struct sl_str path)
 {
     const char *bang = path.size ? memrchr(path.data, '!', path.size) : NULL;
     return bang ? sl_scan_between(bang + 1, path.data + path.size) : path;
@@ -217,7 +217,7 @@ static bool read_android(struct sl_text *t, struct sl_str line, struct sl_scan s
     find_build_id(rest, &id);
     f->format = SL_TEXT_ANDROID;
     f->base = SL_TEXT_OF_FILE;
-    f->module = sl_text_module(t, inner_name(path), id);
+    f->module = sl_text_module(t, library_in_apk(path), id);
     sl_text_cut(f, line, s.end, s.end);
     return true;
 }
@@ -303,7 +303,7 @@ static bool read_glibc(struct sl_text *t, struct sl_str line, struct sl_text_fra
     f->base = !has_offset ? SL_TEXT_OF_FILE : f->symbol.size ? SL_TEXT_OF_SYMBOL : SL_TEXT_OF_FILE;
     if (!has_offset) /* a program linked at a fixed address: addresses of the process are those of the file */
         f->address = f->absolute;
-    f->is_return = true;
+    f->is_return = true; /* backtrace(3) returns only return addresses, also for the first frame */
     f->module = sl_text_module(t, sl_scan_between(path, open), (struct sl_str){NULL, 0});
     set_head(t, line, path, f);
     sl_text_cut(f, line, end, end);
@@ -437,7 +437,7 @@ static bool read_apple(struct sl_text *t, struct sl_str line, size_t prefix, str
     uint64_t base;
     sl_scan_blanks(&s);
     const char *begin = s.at;
-    if (!sl_scan_digits(&s, &f->number) || f->number.size > 5 || !sl_scan_blanks(&s))
+    if (!sl_scan_digits(&s, &f->number) || f->number.size > 5 || !sl_scan_blanks(&s)) /* no stack has 100000 frames */
         return false;
     const char *name = s.at, *at = memmem(s.at, sl_scan_left(&s), " 0x", 3);
     if (!at || at == name)
@@ -525,11 +525,11 @@ static bool read_address(struct sl_text *t, struct sl_str line, size_t prefix, s
     /* if the line before was such a frame too, this is its caller, whose address is a return address */
     f->is_return = t->last == SL_TEXT_ADDRESSES;
     struct sl_scan rest = s;
-    bool blanks = sl_scan_blanks(&rest) || !has_address;
+    bool may_be_module = sl_scan_blanks(&rest) || !has_address; /* blanks separate an address from the module */
     uint64_t numbers[4];
     if (has_address && sl_text_is_gdb_mapping((struct sl_scan){shown, s.end}, numbers))
         return false; /* a line of `info proc mappings`: four numbers, no frame */
-    if (!(blanks && read_offset(t, rest, f)) && !(has_address && is_bare(s)))
+    if (!(may_be_module && read_offset(t, rest, f)) && !(has_address && is_bare(s)))
         return false;
     f->is_first = !f->is_return;
     set_head(t, line, begin, f);
@@ -545,7 +545,8 @@ static bool is_behind(struct sl_str line, size_t at, const char *word, size_t si
     return at >= size && memcmp(line.data + at - size, word, size) == 0;
 }
 
-/* Returns the flags HAS_... of impl.h that the character at `i`, with its neighbours, gives the line: HAS_0X for the x of "0x". */
+/* Returns the flags HAS_... of impl.h that the character at `i`, with its neighbours, gives the line: HAS_0X for the x of "0x", HAS_SIGN
+ * for "@", HAS_AT and HAS_ID for the blank of "at " and "id ", HAS_PLACE for the colon of ":12". */
 static unsigned mark_at(struct sl_str line, size_t i)
 {
     char next = i + 1 < line.size ? line.data[i + 1] : 0;
@@ -568,8 +569,7 @@ static unsigned mark_at(struct sl_str line, size_t i)
 }
 
 /* Returns the flags HAS_... for the line: which characters it has that frames of some format need. Functions for formats whose characters
- * are absent are not tried. Ends at an element of markup, as a line with one is read by nothing else: such lines are read one element after
- * another, each time with their rest. */
+ * are absent are not tried. Ends at "{{{", which begins an element of markup: only the reader of markup reads such a line. */
 unsigned sl_text_marks(struct sl_str line)
 {
     static const bool is_special[256] = {
@@ -588,6 +588,7 @@ static struct sl_text_frame blank_frame(void)
     return (struct sl_text_frame){.module = SL_TEXT_NO_MODULE};
 }
 
+/* Tries the formats one after another; false if the line is a frame of none. */
 bool sl_text_read_native(struct sl_text *t, struct sl_str line, unsigned marks, struct sl_text_frame *f)
 {
     size_t prefix = t->prefix < line.size ? t->prefix : 0;
@@ -606,8 +607,8 @@ bool sl_text_read_native(struct sl_text *t, struct sl_str line, unsigned marks, 
     /* before read_address(), which would take the number and address of a Rust frame for its own format */
     if (read_rust(t, line, f))
         return true;
-    for (unsigned i = 0; i < (prefix ? 2 : 1);
-         i++) { /* behind a log prefix as long as the last frame's, then at the line's start */
+    /* these two formats must start the line: tried first behind a log prefix of the same size as the last frame's, then without */
+    for (unsigned i = 0; i < (prefix ? 2 : 1); i++) {
         *f = blank_frame();
         if (read_apple(t, line, i ? 0 : prefix, f))
             return true;

@@ -1,4 +1,4 @@
-/* Splits lines of text into frames and the text between them, for all formats; and the general functions of text.h. */
+/* Splits lines of text into frames and the text between them, for all formats. */
 #include "text/impl.h"
 
 #include "js/names.h"
@@ -19,7 +19,7 @@ const char *sl_text_format_name(enum sl_text_format format)
 
 bool sl_text_format_parse(struct sl_str name, enum sl_text_format *format)
 {
-    for (int i = 1; i < SL_TEXT_FORMATS; i++)
+    for (int i = 1; i < SL_TEXT_FORMATS; i++) /* 0, SL_TEXT_PLAIN, has no name */
         if (sl_str_equal(name, sl_str(names[i]))) {
             *format = (enum sl_text_format)i;
             return true;
@@ -136,8 +136,9 @@ static void learn_bias(struct sl_text *t, const struct sl_text_frame *f)
     t->modules[f->module].has_bias = true;
 }
 
-/* Reads the next part of a line in which a script's frame may be. False if it is the last part and has no frame of a script; a part
- * without a frame is copied if others follow it; the last or only one may still be of the formats below. */
+/* Removes the next part of the line, which may be a JavaScript frame: a part is the whole line or, if the line quotes a stack as a JSON
+ * string, one line of that string. A part that is no such frame becomes text to copy. False, and nothing is removed, if that happens with
+ * the last or only part: the caller then tries other formats. */
 static bool read_part(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *piece)
 {
     struct sl_str part = *rest;
@@ -148,8 +149,8 @@ static bool read_part(struct sl_text *t, struct sl_str *rest, struct sl_text_pie
     return found;
 }
 
-/* Removes the next piece from the line and sets its kind and format: native frames first, then JavaScript, formats that have all names
- * already, the JVM; any other line is copied, and may list a module. Always true. */
+/* Removes the next piece from the line and sets its kind and format: tries native frames, then JavaScript, formats that have all names
+ * already, the JVM. Any other line is text to copy, from which sl_text_read_table() takes the module that it may list. Always true. */
 static bool read_line(struct sl_text *t, struct sl_str *rest, unsigned marks, struct sl_text_piece *piece)
 {
     struct sl_str end, line = without_end(*rest, &end);
@@ -177,8 +178,8 @@ static bool read_line(struct sl_text *t, struct sl_str *rest, unsigned marks, st
     return return_rest(rest, piece);
 }
 
-/* Counts the piece under its format and stores the format as that of the line before the next one. A frame beyond t->max_frames becomes
- * text to copy, so that it is not looked up. */
+/* Counts the piece under its format and stores the format in t->last, for the formats that look at the line before. A frame beyond
+ * t->max_frames becomes text to copy, so that it is not looked up. */
 static void count(struct sl_text *t, struct sl_text_piece *piece)
 {
     t->last = piece->format;
@@ -192,6 +193,8 @@ bool sl_text_next(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *
     if (!rest->size)
         return false;
     *piece = (struct sl_text_piece){.kind = SL_TEXT_COPY};
+    /* Apple's crash reports as JSON (`.ips`) are read first; not while a line about a markup module is pending, which must be written
+     * before this line */
     if (!t->in_module_line && !t->out_of_memory && sl_text_next_ips(t, rest, piece)) {
         if (piece->kind == SL_TEXT_NATIVE) /* the JSON between frames does not count as lines of the format */
             count(t, piece);
@@ -228,8 +231,9 @@ void sl_text_resolve(const struct sl_text *t, struct sl_text_frame *f)
     uint32_t module;
     uint64_t value;
     bool of_file;
-    if (f->is_json)
+    if (f->is_json) /* names its module by the number in a list that follows the stacks */
         sl_text_resolve_ips(t, f);
+    /* another frame of the module had both its addresses, in the process and in the file: their difference converts this one's */
     if (f->base == SL_TEXT_OF_SYMBOL && f->absolute && f->module != SL_TEXT_NO_MODULE &&
         t->modules[f->module].has_bias && t->modules[f->module].bias <= f->absolute) {
         f->base = SL_TEXT_OF_FILE;

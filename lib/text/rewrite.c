@@ -5,7 +5,7 @@
 
 #include "base/json_write.h"
 
-static void put_parts(const struct sl_text_frame *f, struct sl_buf *out)
+static void put_unchanged(const struct sl_text_frame *f, struct sl_buf *out)
 {
     sl_buf_str(out, f->stem);
     sl_buf_str(out, f->cut);
@@ -13,7 +13,8 @@ static void put_parts(const struct sl_text_frame *f, struct sl_buf *out)
     sl_buf_str(out, f->end);
 }
 
-static void put_end(const struct sl_text_frame *f, bool is_last, struct sl_buf *out)
+/* Ends a written line as the input line ended: with LF, CR LF, or, if it is the last line of the frame, perhaps nothing. */
+static void put_line_end(const struct sl_text_frame *f, bool is_last, struct sl_buf *out)
 {
     if (!is_last && !f->end.size)
         sl_buf_u8(out, '\n');
@@ -70,7 +71,7 @@ static void put_sanitizer(const struct sl_text_frame *f, const struct sl_text_ca
         sl_buf_u8(out, '#');
         sl_buf_number(out, was + *shift + i, ' ');
         put_sanitizer_call(f, &calls[i], out);
-        put_end(f, i + 1 == count, out);
+        put_line_end(f, i + 1 == count, out);
     }
     *shift += count - 1;
 }
@@ -81,7 +82,7 @@ static void put_renumbered(const struct sl_text_frame *f, uint64_t shift, struct
 {
     uint64_t was;
     if (!shift || !sl_parse_u64(f->number, &was)) {
-        put_parts(f, out);
+        put_unchanged(f, out);
         return;
     }
     sl_buf_str(out, f->head);
@@ -107,7 +108,7 @@ static void put_appended(const struct sl_text_frame *f, const struct sl_text_cal
         sl_buf_u8(out, ' ');
         sl_buf_str(out, calls[i].function);
         put_place(before, &calls[i], after, out);
-        put_end(f, i + 1 == count, out);
+        put_line_end(f, i + 1 == count, out);
     }
 }
 
@@ -124,7 +125,7 @@ static void put_hs_err(const struct sl_text_frame *f, const struct sl_text_call 
         if (i + 1 == count) /* only the outermost function is a symbol, from which the offset counts */
             put_offset("+", &calls[i], out);
         put_place("  (", &calls[i], ")", out);
-        put_end(f, i + 1 == count, out);
+        put_line_end(f, i + 1 == count, out);
     }
 }
 
@@ -143,7 +144,7 @@ static void put_systemd(const struct sl_text_frame *f, const struct sl_text_call
         if (!i)
             sl_buf_str(out, f->tail);
         put_place(" (", &calls[i], ")", out);
-        put_end(f, i + 1 == count, out);
+        put_line_end(f, i + 1 == count, out);
     }
 }
 
@@ -171,7 +172,7 @@ static void put_gdb(const struct sl_text_frame *f, const struct sl_text_call *ca
         put_place(" at ", &calls[i], "", out);
         if (!calls[i].path.size && from)
             sl_buf_str(out, sl_scan_between(from, f->cut.data + f->cut.size));
-        put_end(f, i + 1 == count, out);
+        put_line_end(f, i + 1 == count, out);
     }
     *shift += count - 1;
 }
@@ -186,12 +187,12 @@ static void put_eu_stack(const struct sl_text_frame *f, const struct sl_text_cal
         sl_buf_u8(out, ' ');
         sl_buf_str(out, calls[i].function);
         sl_buf_str(out, f->tail);
-        put_end(f, last && !calls[i].path.size, out);
+        put_line_end(f, last && !calls[i].path.size, out);
         if (!calls[i].path.size)
             continue;
         sl_buf_str(out, f->head);
         put_place("    ", &calls[i], "", out);
-        put_end(f, last, out);
+        put_line_end(f, last, out);
     }
 }
 
@@ -203,19 +204,20 @@ static void put_rust(const struct sl_text_frame *f, const struct sl_text_call *c
         bool last = i + 1 == count;
         if (i) {
             sl_buf_str(out, sl_scan_between(f->head.data, f->number.data));
+            /* blanks up to the column of the first line's "- ", with which the stem ends */
             sl_buf_fill(out, ' ', f->stem.size > f->head.size + 2 ? f->stem.size - f->head.size - 2 : 0);
             sl_buf_cstr(out, "- ");
         } else {
             sl_buf_str(out, f->stem);
         }
         sl_buf_str(out, calls[i].function);
-        put_end(f, last && !calls[i].path.size, out);
+        put_line_end(f, last && !calls[i].path.size, out);
         if (!calls[i].path.size)
             continue;
         sl_buf_str(out, sl_scan_between(f->head.data, f->number.data));
         sl_buf_fill(out, ' ', 27); /* the column of "at" in backtraces of Rust */
         put_place("at ", &calls[i], "", out);
-        put_end(f, last, out);
+        put_line_end(f, last, out);
     }
 }
 
@@ -241,7 +243,7 @@ static void put_windows(const struct sl_text_frame *f, const struct sl_text_call
         }
         if (!i)
             sl_buf_str(out, f->tail);
-        put_end(f, i + 1 == count, out);
+        put_line_end(f, i + 1 == count, out);
     }
 }
 
@@ -256,7 +258,7 @@ static void put_apple(const struct sl_text_frame *f, const struct sl_text_call *
         put_place(" (", &calls[i], ")", out);
         if (i + 1 < count)
             sl_buf_cstr(out, " [inlined]");
-        put_end(f, i + 1 == count, out);
+        put_line_end(f, i + 1 == count, out);
     }
 }
 
@@ -267,8 +269,8 @@ static void put_json_text(const char *key, struct sl_str text, struct sl_buf *ou
     sl_json_put_str(&w, text);
 }
 
-/* Writes names in an `.ips` report as Apple's tools do: as further members of the frame's JSON object, whose closing brace the text of
- * this frame is. Callers of inlined calls become objects behind it. */
+/* Writes names in an `.ips` report as Apple's tools do: as further members of the frame's JSON object. The text that is replaced is only
+ * the closing brace of that object. Callers of inlined calls become objects behind it. */
 static void put_ips(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count, struct sl_buf *out)
 {
     for (size_t i = 0; i < count; i++) {
@@ -367,6 +369,7 @@ static void put_named(const struct sl_text_frame *f, const struct sl_text_call *
     }
 }
 
+/* Writes the frame with its names, or as it was if `count` is 0. `*shift` is how many lines inlined calls have added to the stack. */
 void sl_text_write(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count, uint64_t *shift,
                    struct sl_buf *out)
 {
@@ -381,5 +384,5 @@ void sl_text_write(const struct sl_text_frame *f, const struct sl_text_call *cal
     else if (renumbers)
         put_renumbered(f, *shift, out);
     else
-        put_parts(f, out);
+        put_unchanged(f, out);
 }

@@ -1,5 +1,5 @@
-/* Reads lines that list modules and mappings of a process: with them the module of a frame is found that has only an address in the
- * process, and the id of a module that frames only name. */
+/* Reads the lines that list the modules and mappings of a process. They tell in which module the address of a frame is, and the build id
+ * of a module that frames only name. */
 #include "text/impl.h"
 
 #include "base/grow.h"
@@ -33,7 +33,7 @@ static uint32_t add_module(struct sl_text *t, struct sl_str name, struct sl_str 
 
 uint32_t sl_text_module(struct sl_text *t, struct sl_str name, struct sl_str id)
 {
-    char key[MAX_NAME + 130]; /* NAME, a line feed, ID */
+    char key[MAX_NAME + 1 + 128]; /* NAME, a line feed, ID of at most 128 digits */
     if (!name.size || name.size > MAX_NAME || id.size > 128)
         return SL_TEXT_NO_MODULE;
     memcpy(key, name.data, name.size);
@@ -331,5 +331,6 @@ bool sl_text_read_table(struct sl_text *t, struct sl_str line, unsigned marks)
         return true;
     if ((marks & HAS_ID) && read_systemd_module(t, line))
         return true;
+    /* an unknown format, of which only short lines are split into words */
     return (marks & HAS_0X) && line.size < 1024 && may_have_id(line) && read_module_list(t, line);
 }

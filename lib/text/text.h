@@ -22,7 +22,7 @@
 enum sl_text_format {
     SL_TEXT_PLAIN,
     SL_TEXT_MARKUP,    /* LLVM's Symbolizer Markup Format */
-    SL_TEXT_SANITIZER, /* reports of AddressSanitizer and its relatives */
+    SL_TEXT_SANITIZER, /* reports of AddressSanitizer, ThreadSanitizer and the like */
     SL_TEXT_GLIBC,     /* backtrace_symbols(3) */
     SL_TEXT_ANDROID,   /* tombstones (debuggerd) */
     SL_TEXT_HS_ERR,    /* fatal errors of the JVM: hs_err_pid*.log */
@@ -67,7 +67,7 @@ struct sl_text_frame { /* a frame of native code; texts are views of the line */
     uint64_t absolute;    /* the same address in the process; 0: unknown */
     uint32_t module;      /* index in sl_text.modules; SL_TEXT_NO_MODULE */
     struct sl_str symbol; /* the name that the text has; may be empty */
-    struct sl_str path;   /* source path and line that the text has; empty and 0: none */
+    struct sl_str path;   /* source path that the text has (empty: none), with `line` (0: none) */
     uint32_t line;
     /* The input line in four parts: `stem` before the names, `cut` (may be empty) that the names replace, `tail`, and the line end. */
     struct sl_str stem, cut, tail, end;
@@ -89,7 +89,7 @@ struct sl_text_piece {
         SL_TEXT_NATIVE, /* a frame of native code */
         SL_TEXT_SCRIPT, /* a frame of JavaScript */
         SL_TEXT_JAVA,   /* a frame of the JVM */
-        SL_TEXT_MADE,   /* text that the reader has made in place of the input */
+        SL_TEXT_MADE,   /* text to write in place of input: a line about a module that markup lists */
     } kind;
     struct sl_str text; /* a view of the input; SL_TEXT_MADE: the text to write instead, valid until sl_text_part() */
     enum sl_text_format format;
@@ -132,11 +132,11 @@ struct sl_text_ips_image {
 };
 
 struct sl_text_ips {
-    bool follows_header;  /* the line before is the header of a report */
+    bool follows_header;  /* the line before was the first line of a report, a JSON object of its own */
     uint64_t depth;       /* number of open objects and arrays; 0: the text is in no report */
     uint32_t report;      /* number of the current report, from 1 */
     uint32_t first_image; /* index in `images` of the current report's first image */
-    uint32_t frame;       /* frames of the current array so far */
+    uint32_t frame;       /* number of frames read so far from the current stack, a JSON array */
     struct sl_str key;    /* member name whose value comes next */
     struct sl_text_ips_object object;
     struct sl_text_ips_image *images; /* of all reports since sl_text_part() */
@@ -201,8 +201,8 @@ bool sl_text_next(struct sl_text *text, struct sl_str *rest, struct sl_text_piec
  * programs are stored. Not while `in_module_line` is set: the text in `pending` would be lost. */
 bool sl_text_is_nearly_full(const struct sl_text *text);
 
-/* Appends the line about a markup module that the reader holds back because mappings might follow. Call at the end of the text, and
- * before a pause in a stream. */
+/* Appends the line about a module listed as markup, if the reader still keeps it because further mappings of the module might follow.
+ * Call at the end of the text, and before a pause in a stream. */
 void sl_text_flush(struct sl_text *text, struct sl_buf *out);
 
 /* Finds the module that contains an address of the process, by the mappings that the text has listed so far. `*value` is the address in

@@ -141,7 +141,7 @@ static bool read_win(struct breakpad_stack_record *s, struct sl_str rest)
 static void read_record(struct breakpad_stack_record *s, struct sl_str rest)
 {
     bool ok = true;
-    if (!is_text(rest))
+    if (!is_text(rest)) /* unprintable characters */
         ok = false;
     else if (skip_word(&rest, SL_STR("WIN")))
         ok = read_win(s, rest);
@@ -163,7 +163,7 @@ enum sl_code breakpad_stack_read(const struct sl_object *object, struct unwind_b
     while (b->code == SL_OK && sl_str_next_line(&rest, &line))
         /* the first character is tested first, because most lines are FUNC and line records; blanks may precede STACK */
         if (line.size && (*line.data == 'S' || sl_is_blank(*line.data)) && skip_word(&line, SL_STR("STACK")) &&
-            builder_spend(b, count_steps(&s.rules)))
+            builder_spend(b, count_steps(&s.rules))) /* a record costs as much as comparing all rules */
             read_record(&s, line);
     end_range(&s);
     return b->code;

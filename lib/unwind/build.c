@@ -1,4 +1,5 @@
-/* The builder: format readers give it all rules at successive addresses, and it passes ranges to the sink that only contain changes. */
+/* The builder: format readers give it all unwind rules at successive addresses. It passes ranges of addresses to the sink, in which each
+ * row has only the rules that changed. */
 #include "unwind/impl.h"
 #include "base/order.h"
 #include "base/search.h"
@@ -15,7 +16,7 @@ bool builder_init(struct unwind_builder *b, struct sl_unwind_sink *sink, enum sl
         .sink = sink,
         .error = error,
         .family = family,
-        .ra = SL_UNWIND_RA,
+        .ra = SL_UNWIND_RA, /* no register has the return address; readers set another value */
         .account = {.budget = budget},
         .arena = {.budget = budget},
     };
@@ -98,8 +99,8 @@ static void add_rule(struct unwind_builder *b, const struct sl_unwind_rule *rule
         b->rules[b->rule_count++] = *rule;
 }
 
-/* Returns the rule that means the same as the absence of a rule: a register keeps its value; the return address is in its own register, or
- * undefined if the architecture has none. */
+/* Returns the rule that means the same as the absence of a rule: a register keeps its value; the return address is in the register where
+ * calls store it (b->ra), or undefined if calls store it in none (b->ra is SL_UNWIND_RA). */
 static struct sl_unwind_rule default_rule(const struct unwind_builder *b, uint16_t reg)
 {
     if (reg != SL_UNWIND_RA)
@@ -171,8 +172,8 @@ static bool cfa_beyond_text(const struct unwind_rules *rules)
 
 void builder_row(struct unwind_builder *b, uint64_t address, const struct unwind_rules *rules)
 {
-    /* a range ends where the CFA becomes unknown, where it has too many rules, and where text begins or ceases to be able to express
-     * the CFA: of a range, text contains all or nothing */
+    /* a range ends where the CFA becomes unknown, where it has too many rules, and where the CFA begins or ceases to be a DWARF expression:
+     * STACK CFI text, which cannot express those, must contain a range wholly or not at all */
     bool ends = b->open && (!rules->cfa_known || b->rule_count > MAX_ROW_RULES ||
                             cfa_beyond_text(rules) != cfa_beyond_text(b->last));
     if (ends)
@@ -212,7 +213,8 @@ enum sl_code builder_end(struct unwind_builder *b, uint64_t end)
     if (b->open && b->code == SL_OK && end > b->start) {
         b->code = b->sink->range(b->sink, &range, b->error);
         b->emitted++;
-        /* code whose rules text cannot express does not count as covered: ARM's tables may have rules for it */
+        /* remember which code has rules, for builder_gap(); not code whose rules STACK CFI text cannot express: ARM's tables may have
+         * others for it */
         if (b->keeps_spans && !b->rows[0].not_in_text &&
             grow(b, &b->spans, b->span_count, &b->span_capacity, sizeof *b->spans))
             b->spans[b->span_count++] = (struct unwind_span){b->start, end};

@@ -81,7 +81,7 @@ static bool row_before(const struct sl_cfi *cfi, uint64_t address, uint32_t *row
 /* Opens the rules of row `index`; false if the row has none, because a range ends there, or if the file is damaged. */
 static bool open_row(const struct sl_cfi *cfi, uint32_t index, struct sl_cfi_row *row)
 {
-    /* 1 + the number of the unit that has the rules; 0: none */
+    /* 1 + the index in cfi->sets of the byte string with the rules; 0: none */
     uint64_t set = sl_column_get(&cfi->rows[CFI_ROW_SET], index);
     if (!set || set > cfi->set_count)
         return false;

@@ -23,12 +23,13 @@ enum sl_code sl_cfi_convert(struct sl_object *object, const struct sl_parallel *
 struct sl_cfi {
     enum sl_arch arch;
     enum sl_cpu_family family;
-    struct sl_debug_id debug_id;   /* id of the PDB that a PE file names; nil for other files */
-    struct sl_str debug_file;      /* name of the PDB that a PE file names; empty for other files */
-    bool big_endian;               /* byte order of constants in DWARF expressions */
-    uint32_t row_count, set_count; /* row_count 0: the file has only STACK WIN records, or nothing */
-    uint32_t win_count[2];         /* number of STACK WIN records of type 0; of type 4 */
-    struct sl_table table;         /* private from here on */
+    struct sl_debug_id debug_id; /* id of the PDB that a PE file names; nil for other files */
+    struct sl_str debug_file;    /* name of the PDB that a PE file names; empty for other files */
+    bool big_endian;             /* byte order of constants in DWARF expressions */
+    uint32_t row_count;          /* 0: the file has only STACK WIN records, or nothing */
+    uint32_t set_count;          /* number of different lists of rules, to which the rows refer */
+    uint32_t win_count[2];       /* number of STACK WIN records of type 0; of type 4 */
+    struct sl_table table;       /* private from here on */
     struct sl_column rows[3], buckets, win[9];
     struct sl_table_units sets, programs;
     uint64_t bucket_count;
@@ -58,5 +59,5 @@ bool sl_cfi_find_win(const struct sl_cfi *cfi, unsigned type, uint64_t address, 
 
 /* Reads the whole file and passes it to the sink: ranges in address order, then the STACK WIN records. With sink NULL only checks that it
  * is readable. A code other than SL_OK from the sink ends the reading and is returned. SL_MALFORMED, at the end, if a row or record is
- * damaged. */
+ * damaged; SL_BUSY when out of memory. */
 enum sl_code sl_cfi_read(const struct sl_cfi *cfi, struct sl_unwind_sink *sink, struct sl_error *error);

@@ -1,9 +1,9 @@
 /* The CFI cache, version 1.0: a table (table/table.h) with these sections. Private to the cfi files.
  *
- * ROWS        columns address, 1 + index of the unit of SETS with the rules (0: no rules from there on), whether a range begins;
+ * ROWS        columns address, 1 + index in SETS of the byte string with the rules (0: no rules from there on), whether a range begins;
  *             sorted by address. Of several rows at one address the last is in effect
  * BUCKETS     column: number of rows before address i << shift, for each i, and one more for the end
- * SETS        units, each the rules at one or more rows: a byte of flags, then rules, that of the CFA first:
+ * SETS        byte strings (units), each the rules of one or more rows: a byte of flags, then rules, that of the CFA first:
  *
  *                 u8 kind (enum sl_unwind_kind), uleb register, then base and sleb offset, or uleb size and bytes of a program
  *
@@ -31,7 +31,7 @@
 
 enum {
     CFI_HEADER_SIZE = 64,
-    CFI_ROWS_PER_BUCKET = 4,  /* the average that the width of buckets aims at */
+    CFI_ROWS_PER_BUCKET = 4,  /* average number of rows in a bucket, for which the width of buckets is chosen */
     CFI_FLAG_BIG_ENDIAN = 1,  /* of the header: byte order of DWARF expressions */
     CFI_FLAG_PDB20 = 2,       /* of the header: the debug id is that of a PDB 2.0 */
     CFI_SET_SIGNAL_FRAME = 1, /* of a unit of SETS: sl_unwind_range.signal_frame */

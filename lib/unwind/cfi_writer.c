@@ -139,7 +139,7 @@ static bool add_cfi_row(struct cfi_writer *w, const struct sl_unwind_range *rang
     if (set == UINT32_MAX || !sl_account_spend(&w->account, 4 + count_steps(&w->now)) ||
         !sl_account_grow(&w->account, &w->rows, &w->row_capacity, w->row_count + 1, sizeof *w->rows))
         return false;
-    /* set + 1, because 0 stands for no rules; the first row of a range begins it */
+    /* set + 1, because 0 stands for no rules */
     w->rows[w->row_count++] =
         (struct unwind_row){.address = row->address, .set = set + 1, .begins = row == range->rows};
     return true;

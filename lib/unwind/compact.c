@@ -385,7 +385,8 @@ enum sl_code compact_read(struct sl_object *object, struct sl_bytes info, const 
     if (count > sl_reader_left(&r) / 12)
         return b->code = sl_fail(b->error, SL_MALFORMED, "__unwind_info: invalid index of %u pages at offset 0x%x",
                                  count, index);
-    sl_object_section(object, "text", &c.text, &c.text_address);
+    sl_object_section(object, "text", &c.text,
+                      &c.text_address); /* without it frame sizes in instructions are not found */
     /* An entry of the index has three words: address of the first function of a page, offset of the page, offset of
      * its LSDAs. The last entry has no page, only the end of the one before it. */
     uint64_t base = sl_read_u32(&r), page_offset = sl_read_u32(&r);

@@ -135,7 +135,8 @@ static bool pop_vector(struct ehabi_machine *m, unsigned reg, int operand, unsig
     return ok;
 }
 
-/* Executes an instruction 0xB1 to 0xBF; false if it is reserved or its operands are invalid. */
+/* Executes an instruction 0xB1 to 0xBF; false if it is reserved or its operands are invalid. The last two arguments of pop_vector(): 16
+ * registers exist, and FSTMX stored 4 more bytes behind them. */
 static bool execute_b(struct ehabi_machine *m, int op)
 {
     int operand;
@@ -146,12 +147,13 @@ static bool execute_b(struct ehabi_machine *m, int op)
     case 0xB4: m->offset += 4; return true; /* pops the return address authentication code */
     case 0xB5: return true;                 /* the authentication code uses the stack pointer at this point */
     case 0xB6:
-    case 0xB7: return false; /* reserved */
-    default: return pop_vector(m, ARM_D0, 8 << 4 | (op & 7), 16, 4);
+    case 0xB7: return false;                                         /* reserved */
+    default: return pop_vector(m, ARM_D0, 8 << 4 | (op & 7), 16, 4); /* d8 to d(8 + op & 7) */
     }
 }
 
-/* Executes an instruction 0xC0 to 0xCF, which pops registers of iWMMXt or VFP; false if it is reserved or its operands are invalid. */
+/* Executes an instruction 0xC0 to 0xCF, which pops registers of iWMMXt or VFP; false if it is reserved or its operands are invalid. Each
+ * call of pop_vector() has 16 registers to pop from, and no bytes follow the registers on the stack (0). */
 static bool execute_c(struct ehabi_machine *m, int op)
 {
     int operand;
@@ -162,11 +164,12 @@ static bool execute_c(struct ehabi_machine *m, int op)
         return operand > 0 && operand < 16 && pop_mask(m, ARM_WCGR0, (unsigned)operand);
     case 0xC8: return pop_vector(m, ARM_D0 + 16, ehabi_next(&m->in), 16, 0);
     case 0xC9: return pop_vector(m, ARM_D0, ehabi_next(&m->in), 16, 0);
-    default: return op < 0xC6 && pop_vector(m, ARM_WR0, 10 << 4 | (op & 7), 16, 0);
+    default: return op < 0xC6 && pop_vector(m, ARM_WR0, 10 << 4 | (op & 7), 16, 0); /* wR10 to wR(10 + op & 7) */
     }
 }
 
-/* Executes one instruction. False for reserved ones and invalid operands, and for frames that rules cannot express. */
+/* Executes one instruction (the ABI's table of frame unwinding instructions): 0x adds to the virtual stack pointer, 4x subtracts from it,
+ * 9x sets it, the others pop registers. False for reserved ones and invalid operands, and for frames that rules cannot express. */
 static bool execute(struct ehabi_machine *m, int op)
 {
     int more;
@@ -261,6 +264,7 @@ static bool find_instructions(const struct tables *t, uint64_t from, uint32_t co
     in->words_left = personality == 0 ? 0 : word >> 16 & 0xFF;
     in->bytes_left = personality == 0 ? 3 : 2;
     in->word = word << (personality == 0 ? 8 : 16);
+    /* bits 28 to 30 are reserved; an entry that has the instructions itself uses routine 0 */
     return !in->words.failed && (word >> 28 & 7) == 0 && personality <= (is_inline ? 0 : 2);
 }
 

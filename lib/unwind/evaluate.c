@@ -5,7 +5,7 @@
 
 enum { ARM64_FP = 29, ARM64_LR = 30, ARM64_PC = 32, ARM_FP = 11 }; /* DWARF numbers */
 
-/* Other names that symbol files use for registers of sl_unwind_register_name(). */
+/* Second names of registers in symbol files, besides those that sl_unwind_register_name() returns. */
 static const struct alias {
     enum sl_cpu_family family;
     struct sl_str name;
@@ -104,7 +104,7 @@ static void apply_rule(const struct walk_scope *scope, const struct sl_cfi *cfi,
 {
     uint64_t value;
     enum sl_cpu_family family = scope->s->cpu->family;
-    if (rule->reg == SL_UNWIND_NAMED && !walk_spend(scope->s, WALK_COST_NAME))
+    if (rule->reg == SL_UNWIND_NAMED && !walk_spend(scope->s, WALK_COST_NAME)) /* the work budget is used up */
         return;
     unsigned number = rule->reg == SL_UNWIND_NAMED ? walk_register(family, rule->name) : rule->reg;
     if (is_untracked(scope->s->cpu, number))
@@ -208,7 +208,8 @@ static enum walk_result by_leaf(struct sl_walk_state *s, const struct walk_frame
 }
 
 /* Finds the caller by the STACK WIN record at the address: one of type 4, which has a program, or else of type 0, which has only sizes.
- * Registers that functions must preserve and the record does not give are taken from the callee and marked as assumed. */
+ * Registers that functions must preserve and the record does not give are taken from the callee and marked as assumed. False if there is
+ * no record, or it does not lead to a caller. */
 static bool by_windows(struct sl_walk_state *s, const struct sl_cfi *cfi, uint64_t address,
                        const struct walk_frame *callee, struct walk_frame *caller)
 {

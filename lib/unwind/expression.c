@@ -176,6 +176,7 @@ static void mask(struct translation *t)
     uint64_t value = pop_constant(t), inverse = ~value;
     if (t->failed)
         return;
+    /* v & (v + 1) is 0 if all set bits of v are its lowest ones; numbers in the text are signed, hence INT64_MAX */
     if ((value & (value + 1)) == 0 && value < INT64_MAX)
         with_number(t, value + 1, "%", value);
     else if ((inverse & (inverse + 1)) == 0 && inverse < INT64_MAX)

@@ -155,7 +155,7 @@ enum sl_code frames_read_at(const struct cfi_section_data *frames, uint64_t offs
 /* Reads Apple's `__unwind_info`. `frames` is __eh_frame, to which entries may refer; it has no bytes if the file has no such section. */
 enum sl_code compact_read(struct sl_object *object, struct sl_bytes info, const struct cfi_section_data *frames,
                           struct unwind_builder *b);
-/* Reads .ARM.exidx. Code that a range covers which was passed to the sink before keeps the rules of that range. */
+/* Reads .ARM.exidx. Code for which a table read before has rules keeps those. */
 enum sl_code ehabi_read(struct sl_object *object, struct unwind_builder *b);
 /* Reads the frame data of a PDB. */
 enum sl_code pdb_read(const struct sl_object *object, struct unwind_builder *b);

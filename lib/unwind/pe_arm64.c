@@ -85,32 +85,32 @@ static bool add_code(struct steps *s, struct sl_reader *r, bool *before)
 {
     unsigned byte = sl_read_u8(r);
     size_t count = s->count;
-    if (byte < 0x20)
+    if (byte < 0x20) /* alloc_s */
         pe_arm64_add(s, STEP_ALLOC, 0, 0, byte * 16);
-    else if (byte < 0x40)
+    else if (byte < 0x40) /* save_r19r20_x */
         pe_arm64_add(s, STEP_PUSH, X19, X19 + 1, (byte & 31) * 8);
-    else if (byte < 0x80)
+    else if (byte < 0x80) /* save_fplr */
         pe_arm64_add(s, STEP_SAVE, FP, LR, (byte & 63) * 8);
-    else if (byte < 0xC0)
+    else if (byte < 0xC0) /* save_fplr_x */
         pe_arm64_add(s, STEP_PUSH, FP, LR, (byte & 63) * 8 + 8);
-    else if (byte < 0xC8)
+    else if (byte < 0xC8) /* alloc_m */
         pe_arm64_add(s, STEP_ALLOC, 0, 0, ((byte & 7) << 8 | sl_read_u8(r)) * 16);
     else if (byte < 0xE0)
         s->bad = !add_save(s, byte, sl_read_u8(r));
-    else if (byte == 0xE0) {
+    else if (byte == 0xE0) { /* alloc_l */
         uint32_t high = sl_read_u8(r), middle = sl_read_u8(r);
         pe_arm64_add(s, STEP_ALLOC, 0, 0, (high << 16 | middle << 8 | sl_read_u8(r)) * 16);
-    } else if (byte == 0xE1)
+    } else if (byte == 0xE1) /* set_fp */
         pe_arm64_add(s, STEP_SET_FP, 0, 0, 0);
-    else if (byte == 0xE2)
+    else if (byte == 0xE2) /* add_fp */
         pe_arm64_add(s, STEP_SET_FP, 0, 0, sl_read_u8(r) * 8u);
     else if (byte == 0xE3 || byte == 0xFC) /* nop, pac_sign_lr */
         pe_arm64_add(s, STEP_NOTHING, 0, 0, 0);
-    else if (byte == 0xE4)
+    else if (byte == 0xE4) /* end */
         return false;
     else if (byte == 0xE5) /* end_c: the codes of the earlier part follow */
         *before = true;
-    else if (byte == 0xE6)
+    else if (byte == 0xE6) /* save_next */
         pe_arm64_add(s, STEP_SAVE_NEXT, 0, 0, 0);
     /* 0xEC, clear_unwound_to_call, stands for no instruction; the other codes are of system frames and scalable vectors, or reserved */
     else if (byte != 0xEC)
@@ -147,13 +147,14 @@ static bool read_xdata(const struct pe_tables *t, uint32_t address, struct steps
 /* ---- packed ---- */
 
 struct arm64_packed_unwind {
-    uint32_t frame;        /* bytes of the whole frame */
-    uint32_t saved;        /* bytes of the saved registers and, if `homed`, x0 to x7, rounded up to 16 */
-    uint32_t integers;     /* bytes of x19.. and, with cr 1, lr */
-    uint32_t floats;       /* bytes of d8.. */
-    unsigned reg_f, reg_i; /* Microsoft's RegF: saved registers d8.. minus 1, 0: none; RegI: saved registers x19.. */
-    unsigned cr;           /* Microsoft's CR: 0 lr is not saved, 1 saved; 2 and 3 frame chain, with 2 lr is signed */
-    bool homed;            /* Microsoft's H: x0 to x7 are stored on the stack */
+    uint32_t frame;    /* bytes of the whole frame */
+    uint32_t saved;    /* bytes of the saved registers and, if `homed`, x0 to x7, rounded up to 16 */
+    uint32_t integers; /* bytes of x19.. and, with cr 1, lr */
+    uint32_t floats;   /* bytes of d8.. */
+    unsigned reg_f;    /* Microsoft's RegF: number of saved registers d8.. minus 1; 0: none */
+    unsigned reg_i;    /* Microsoft's RegI: number of saved registers x19.. */
+    unsigned cr;       /* Microsoft's CR: 0 lr is not saved, 1 saved; 2 and 3 frame chain, with 2 lr is signed */
+    bool homed;        /* Microsoft's H: x0 to x7 are stored on the stack */
 };
 
 /* Adds the stores of the canonical prologue for packed data, oldest first: x19.., lr with cr 1, d8.., x0 to x7. The first store also
@@ -175,7 +176,7 @@ static void add_saves(struct steps *s, const struct arm64_packed_unwind *p)
     if (lr_pending) /* lr has the last place of `integers` */
         pe_arm64_add(s, at ? STEP_SAVE : STEP_PUSH, LR, 0, at ? p->integers - 8 : p->saved);
     at = p->integers;
-    for (unsigned i = 0; p->reg_f && i < p->reg_f + 1; i += 2) {
+    for (unsigned i = 0; p->reg_f && i < p->reg_f + 1; i += 2) { /* reg_f is the number of registers minus 1; 0: none */
         unsigned second = i + 1 < p->reg_f + 1 ? D8 + i + 1 : 0;
         pe_arm64_add(s, at ? STEP_SAVE : STEP_PUSH, D8 + i, second, at ? at : p->saved);
         at += second ? 16 : 8;

@@ -129,7 +129,7 @@ static void spend_expression(struct unwind_program_run *run, struct sl_bytes exp
 static struct sl_str unwind_program_join(struct unwind_program_run *run, const void *first, size_t size,
                                          struct sl_str second)
 {
-    char *data = sl_arena_alloc(&run->b->arena, size + second.size + 1, 1);
+    char *data = sl_arena_alloc(&run->b->arena, size + second.size + 1, 1); /* + 1: never 0 bytes */
     if (!data) {
         run->bad = true;
         return (struct sl_str){NULL, 0};
@@ -188,7 +188,7 @@ static void set_cfa_expression(struct unwind_program_run *run, struct sl_bytes e
     struct sl_str text;
     struct unwind_builder *b = run->b;
     run->has_cfa = false;
-    spend_expression(run, expression);
+    spend_expression(run, expression); /* if this sets run->bad, the caller stops, and the CFA set here is not used */
     if (expression_translate(expression, b->family, run->frames->big_endian, false, &b->arena, &text))
         run->now.cfa = rule_parse(b->family, SL_UNWIND_CFA, text);
     else
@@ -417,7 +417,7 @@ bool program_begin(const struct cfi_section_data *frames, struct cie *cie, struc
     struct unwind_program_run run;
     unwind_program_begin(&run, frames, cie, b);
     rules_clear(&run.now);
-    rules_clear(&cie->initial);
+    rules_clear(&cie->initial); /* which DW_CFA_restore reads, in a CIE before it is filled */
     /* in a CIE, instructions that move the location are invalid */
     bool ok = execute(&run, cie->instructions) && run.at == 0;
     unwind_program_end(&run);

@@ -79,7 +79,7 @@ static void print_sum(struct sl_buf *out, const char *base, int64_t offset, bool
     uint64_t value = subtract ? 0 - (uint64_t)offset : (uint64_t)offset;
     bool negative = (int64_t)value < 0;
     sl_buf_cstr(out, base);
-    sl_buf_add(out, " -", negative ? 2 : 1);
+    sl_buf_add(out, " -", negative ? 2 : 1); /* a blank, and the sign of a negative number */
     sl_buf_number(out, negative ? 0 - value : value, ' ');
     sl_buf_u8(out, subtract ? '-' : '+');
 }

@@ -86,7 +86,8 @@ struct sl_unwind_sink {
 
 /* Passes all unwind information of the object to the sink, on the caller's thread. Malformed entries are skipped and counted in
  * sink->skipped; the object's budget limits the work. SL_NOT_FOUND when the object has none in a known format. SL_MALFORMED, after the
- * readable part was passed, when a table is malformed or takes too much work. SL_BUSY when out of memory. */
+ * readable part was passed, when a table is malformed or takes too much work. SL_BUSY when out of memory. A failure of the sink is returned
+ * as it is. */
 enum sl_code sl_unwind_read(struct sl_object *object, struct sl_unwind_sink *sink, struct sl_error *error);
 
 /* Returns the register's name in STACK CFI records: "$rax", "x29", ".cfa", ".ra". NULL if it has none. */

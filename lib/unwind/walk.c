@@ -90,9 +90,9 @@ enum walk_result walk_cfi(struct sl_walk_state *s, uint32_t module, const struct
 {
     record_use(&s->modules[module].uses_cfi);
     *cfi = atomic_load_explicit(&s->modules[module].cfi, memory_order_acquire);
-    if (!*cfi)
+    if (!*cfi) /* not looked for yet */
         return wait_for(s, SL_WALK_NEED_CFI, module);
-    *cfi = *cfi == &no_cfi ? NULL : *cfi;
+    *cfi = *cfi == &no_cfi ? NULL : *cfi; /* &no_cfi: looked for and not found */
     return WALK_CALLER;
 }
 
@@ -100,9 +100,9 @@ enum walk_result walk_symbols(struct sl_walk_state *s, uint32_t module, const st
 {
     record_use(&s->modules[module].uses_symbols);
     *symbols = atomic_load_explicit(&s->modules[module].symbols, memory_order_acquire);
-    if (!*symbols)
+    if (!*symbols) /* not looked for yet */
         return wait_for(s, SL_WALK_NEED_SYMBOLS, module);
-    *symbols = *symbols == &no_symbols ? NULL : *symbols;
+    *symbols = *symbols == &no_symbols ? NULL : *symbols; /* &no_symbols: looked for and not found */
     return WALK_CALLER;
 }
 
@@ -194,7 +194,10 @@ enum walk_method { METHOD_CFI, METHOD_RETURN, METHOD_FRAME_POINTER, METHOD_SCAN,
 static enum walk_result find_by(struct sl_walk_state *s, enum walk_method method, struct walk_frame *caller)
 {
     const struct walk_cpu *cpu = s->cpu;
-    static const enum sl_trust trusts[METHODS] = {SL_TRUST_CFI, SL_TRUST_FP, SL_TRUST_FP, SL_TRUST_SCAN};
+    static const enum sl_trust trusts[METHODS] = {[METHOD_CFI] = SL_TRUST_CFI,
+                                                  [METHOD_RETURN] = SL_TRUST_FP,
+                                                  [METHOD_FRAME_POINTER] = SL_TRUST_FP,
+                                                  [METHOD_SCAN] = SL_TRUST_SCAN};
     *caller = (struct walk_frame){.trust = trusts[method], .is_return = method == METHOD_RETURN};
     switch (method) {
     case METHOD_CFI: return walk_by_cfi(s, &s->frame, caller);
@@ -302,6 +305,8 @@ static bool walk_step(struct sl_walk_state *s)
     return append_frame(s, &caller);
 }
 
+/* Finds frames until the walk is over, or until walk_step() has set s->need and s->needs: the information on a module that must be loaded
+ * before it is called again. */
 enum sl_walk_need sl_walk_run(struct sl_walk *walk, size_t *module)
 {
     struct sl_walk_state *s = walk->state;
@@ -319,7 +324,7 @@ static uint64_t make_address_mask(const struct sl_walk_state *s)
     uint64_t highest = (UINT64_C(1) << 47) - 1;
     if (s->target.address_mask)
         return s->target.address_mask;
-    if (s->module_map->count) {
+    if (s->module_map->count) { /* sorted by address: the last module ends highest */
         uint64_t end = s->module_map->pieces[s->module_map->count - 1].last + 1;
         highest = end > highest ? end : highest;
     }
@@ -350,6 +355,7 @@ struct sl_walk_state *walk_make(struct sl_arena *arena, const struct sl_walk_tar
     return s;
 }
 
+/* Makes a walk whose first frame is made from the thread's registers (the context). */
 struct sl_walk *sl_walk_new(struct sl_arena *arena, const struct sl_walk_target *target, struct sl_walk_module *modules,
                             const struct sl_range_map *map, const struct sl_registers *registers,
                             const struct sl_walk_stack *stack)

@@ -1,6 +1,6 @@
 /* Stack walker: from the registers of a thread and the bytes of its stack to its call chain.
  *
- * Pure: a walk only reads its arguments, and returns when it needs more. Each frame's caller is found by the first of four
+ * A walk reads no files: it returns when it needs information on a module. Each frame's caller is found by the first of four
  * methods that succeeds: call frame information of the frame's module; for the innermost frame a simulated return (to the link
  * register, or on x86 to the word at the stack pointer); the chain of frame pointers; scanning the stack for words that may be
  * return addresses. On 64-bit Windows, where code rarely has frame pointers, scanning precedes them unless the walk is to be
@@ -57,8 +57,8 @@ bool sl_walk_numbers(enum sl_cpu_family family, struct sl_walk_numbers *numbers)
 
 enum sl_trust {
     SL_TRUST_NONE,
-    /* by which method a frame was found, from the least to the most reliable; PREWALKED: the crashed program itself has walked the stack;
-     * CONTEXT: the innermost frame, from the registers of the thread */
+    /* by which method a frame was found, from the least to the most reliable; CFI_SCAN: never set here, a value of Breakpad's; PREWALKED:
+     * the crashed program itself has walked the stack; CONTEXT: the innermost frame, from the registers of the thread */
     SL_TRUST_SCAN,
     SL_TRUST_CFI_SCAN,
     SL_TRUST_FP,
@@ -120,7 +120,7 @@ struct sl_walk_frame {
 #define SL_WALK_NO_MODULE UINT32_MAX
 
 struct sl_walk {
-    struct sl_walk_frame *frames;   /* the innermost first; at least the context's frame when the walk is done */
+    struct sl_walk_frame *frames;   /* the innermost, made from the thread's registers, first; so at least one */
     struct sl_registers *registers; /* of each frame, if the target keeps registers */
     size_t frame_count;
     bool out_of_memory; /* the walk ended because memory was exhausted */

@@ -18,10 +18,10 @@ struct walk_frame { /* a frame, with the state needed to find its caller */
 };
 
 enum walk_result {
-    WALK_NOTHING, /* the method did not find a caller; of a test: no */
-    WALK_CALLER,  /* the method found a caller; of a test: yes */
+    WALK_NOTHING, /* the method did not find a caller; from functions that only test something: no */
+    WALK_CALLER,  /* the method found a caller; from functions that only test something: yes */
     WALK_END,     /* there is no caller */
-    WALK_WAIT,    /* for the information in sl_walk_state.need */
+    WALK_WAIT,    /* the information sl_walk_state.need on a module must be loaded first */
 };
 
 struct walk_cpu { /* a processor: its registers, and its methods to find a caller */
@@ -134,10 +134,11 @@ bool walk_leaf_goes_on(const struct sl_walk_state *s, const struct walk_frame *c
 
 /* ---- evaluate.c ---- */
 
-/* Finds the caller by the CFI of the callee's module. WALK_NOTHING if that has none for the address, or if it cannot be evaluated. */
+/* Finds the caller by the CFI of the callee's module. WALK_NOTHING if that has none for the address, or if it cannot be evaluated; WALK_END
+ * if it says that there is no caller; WALK_WAIT if it must be loaded first. */
 enum walk_result walk_by_cfi(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller);
 
-/* Returns WALK_CALLER if call frame information covers the frame's instruction, else WALK_NOTHING or WALK_WAIT. */
+/* Returns WALK_CALLER if call frame information covers the frame's instruction, else WALK_NOTHING; WALK_WAIT if it must be loaded first. */
 enum walk_result walk_has_cfi(struct sl_walk_state *s, const struct walk_frame *frame);
 
 /* Gives the caller those of the callee's known registers that functions must preserve; all others become unknown. */
@@ -164,7 +165,8 @@ unsigned walk_register(enum sl_cpu_family family, struct sl_str name);
 /* ---- return.c ---- */
 
 /* Finds the caller of the innermost frame as if that frame returned now: if its pc is in no module (a call to a bad address), and on
- * processors with a link register also if its function has no CFI and may be a leaf. WALK_NOTHING for other frames. */
+ * processors with a link register also if its function has no CFI and may be a leaf. WALK_NOTHING for other frames; WALK_WAIT if CFI or
+ * symbols must be loaded first. */
 enum walk_result walk_by_return(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller);
 
 /* ---- postfix.c, dwarf_stack.c, windows.c ---- */

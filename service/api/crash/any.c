@@ -42,7 +42,8 @@ static bool any_read_type(struct sl_fields *s, const struct sl_json_path *at, vo
     return sl_fields_fail(s, at, where, "unknown variant, expected minidump, applecrashreport or core");
 }
 
-/* The callback for the member `symbolicate`: what kind of file it is, its URL and access token, and rules that rename its first module. */
+/* The callback for the member `symbolicate`: what kind of file it is, its URL and access token, and rules that rename its first module.
+ * In the table, `true` marks members that must be present. */
 static bool any_read_file(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     static const struct sl_field fields[] = {
@@ -55,7 +56,8 @@ static bool any_read_file(struct sl_fields *s, const struct sl_json_path *at, vo
     return sl_fields_object(s, at, fields, out);
 }
 
-/* Reads the whole body into s->context, a struct any_body. `options` has the same members as in a body of POST /symbolicate. */
+/* Reads the whole body into s->context, a struct any_body. `options` has the same members as in a body of POST /symbolicate. In the table,
+ * `true` marks the member that must be present. */
 static bool any_read_body(struct sl_fields *s)
 {
     static const struct sl_field fields[] = {
@@ -111,7 +113,7 @@ static bool any_read(struct job *job, void *arg, struct sl_str text, struct json
     *body = (struct any_body){.sources = {.config = job->config}, .scraping = scraping_default};
     if (!json_document(text, &job->arena, any_read_body, body, failure))
         return false;
-    *failure = json_no_memory;
+    *failure = json_no_memory; /* the only failure that is possible from here on */
     struct crash_work *work = any_become(job, body->file.kind);
     if (!work || !(work->download = any_download(job, &body->file)))
         return false;

@@ -27,7 +27,8 @@ static bool read_code_id(struct sl_fields *s, const struct sl_json_path *at, voi
     return id->code_id.data || sl_json_no_memory(s->json);
 }
 
-/* Reads one module of the request: its names and ids. */
+/* Reads one module of the request: its names and ids. In the table, `true` marks the member that must be present; `0` is the offset in
+ * the module of what the callback gets: the whole module. */
 static bool read_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     static const struct sl_field fields[] = {

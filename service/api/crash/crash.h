@@ -27,18 +27,20 @@ struct crash_kind {
     bool rewrites;       /* the form may have a part `rewrite_first_module` */
     bool is_core;        /* its size has a limit of its own, and a body may be the file itself instead of a form */
     bool kept;           /* files that could not be processed are stored if keep_failed_dumps is configured */
-    /* Returns an error message when the file cannot be of this format, before a job is made; NULL = no objection. May be NULL
-     * itself. */
+    /* Called before a job is made: returns an error message when the file cannot be of this format, else NULL. The member is NULL for formats
+     * without such a check. */
     const char *(*refuse)(struct sl_bytes file);
     job_step *read; /* reads the file and fills in the request for native frames; may suspend */
-    /* For kinds with stacks to walk: calls crash_convert() with the converter of the format, and passes `take` on to it. */
+    /* For kinds with stacks to walk: calls crash_convert() with the converter of the format and with `take`, the function that reads the
+     * converter's output. */
     enum sl_code (*convert)(struct job *job, struct crash_work *work, job_step *take,
                             struct sl_error *error) SL_SUSPENDS;
     /* Kinds with stacks to walk: adds what the request says of modules to the dump, on the pool. False when out of memory. May be NULL. */
     bool (*complete)(struct crash_work *work, struct sl_minidump *dump);
     /* Called after the stacks were walked: adds details of the crash for which files of modules must be searched. NULL: nothing. */
     enum sl_code (*analyse)(struct job *job, struct crash_work *work, struct sl_error *error) SL_SUSPENDS;
-    /* Messages of answers for SL_MALFORMED and SL_UNSUPPORTED; the error's text is then the detail. NULL: it is the message. */
+    /* Messages of answers for SL_MALFORMED and SL_UNSUPPORTED; the text of the error becomes the answer's detail. NULL: the text of the error
+     * is the message. */
     const char *malformed, *unsupported;
 };
 extern const struct crash_kind crash_apple, crash_core, crash_minidump;
