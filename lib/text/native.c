@@ -10,8 +10,8 @@ static bool is_edge(char c)
     return c == ' ' || c == '\t' || c == '|' || c == '>' || c == ':';
 }
 
-/* Notes that the frame begins at `at`: f->head is the text before, which lines added for inlined calls repeat, and t->prefix its size
- * without blanks. The log prefix of the next lines is taken to have that size too. */
+/* Notes that the frame begins at `at`: f->head becomes the text before it, which lines added for inlined calls repeat; t->prefix its size
+ * without the blanks at its end, which the log prefix of the next lines is taken to have too. */
 static void set_head(struct sl_text *t, struct sl_str line, const char *at, struct sl_text_frame *f)
 {
     const char *begin = at;
@@ -52,6 +52,7 @@ static bool find_place(struct sl_str text, struct sl_str *path, uint64_t *offset
     if (!*open)
         return false;
     at = *open;
+    /* MAX_TRIES: a hostile line full of "+0x" must not cost quadratic time */
     for (unsigned i = 0; i < MAX_TRIES && (at = memmem(at, (size_t)(end - at), "+0x", 3)); i++, at++) {
         struct sl_scan s = {at + 1, end};
         if (!sl_scan_0x(&s, offset) || !sl_scan_char(&s, ')'))
@@ -80,7 +81,7 @@ static bool read_sanitizer(struct sl_text *t, struct sl_str line, const char *pl
         return false;
     find_build_id(sl_scan_between(close, end), &id);
     f->format = SL_TEXT_SANITIZER;
-    f->base = SL_TEXT_OF_FILE;
+    f->base = SL_TEXT_OF_FILE; /* sanitizers print an address of the file (p_vaddr) as offset */
     f->address = offset;
     f->module = sl_text_module(t, path, id);
     const char *cut = place, *cut_end = open;

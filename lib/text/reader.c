@@ -210,7 +210,7 @@ bool sl_text_next(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *
     unsigned marks = sl_text_marks(*rest);
     if (marks & HAS_BRACES) {
         sl_text_next_markup(t, rest, piece);
-        if (piece->kind == SL_TEXT_MADE)
+        if (piece->kind == SL_TEXT_MADE) /* not a line of the input, so it is not counted */
             return true;
     } else if (t->in_module_line) {
         /* the pending line about a module is written first; this line stays in `*rest` for the next call */

@@ -94,8 +94,8 @@ static void put_renumbered(const struct sl_text_frame *f, uint64_t shift, struct
     sl_buf_str(out, f->end);
 }
 
-/* Writes the input line up to the place of the names, then function and source line, between `before` and `after`. Each caller of an
- * inlined call follows on a line of its own with "(inlined by)", as addr2line -p -i prints it. */
+/* Writes the input line up to the place of the names (f->stem), then function and source line, between `before` and `after`. Each caller of
+ * an inlined call follows on a line of its own: log prefix and indent (f->head), then "(inlined by)", as addr2line -p -i prints it. */
 static void put_appended(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
                          const char *before, const char *after, struct sl_buf *out)
 {
@@ -112,7 +112,8 @@ static void put_appended(const struct sl_text_frame *f, const struct sl_text_cal
     }
 }
 
-/* Writes "C  [libc.so.6+0x27249]  f+0x85  (f.c:3)", and a line for each caller of an inlined call. */
+/* Writes "C  [libc.so.6+0x27249]" (f->stem), then "  f+0x85  (f.c:3)", and a line for each caller of an inlined call, which begins with the
+ * log prefix and indent (f->head). */
 static void put_hs_err(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
                        struct sl_buf *out)
 {
@@ -129,8 +130,8 @@ static void put_hs_err(const struct sl_text_frame *f, const struct sl_text_call 
     }
 }
 
-/* Writes "#1  0x00007f0e2a f (libc.so.6 + 0x2a1ca) (a.c:3)" with the function's name in place of the one in the input, which may be
- * "n/a". Each caller of an inlined call follows on a line of its own, without module. */
+/* Writes "#1  0x00007f0e2a " (f->stem), "f" in place of the name in the input, which may be "n/a", "(libc.so.6 + 0x2a1ca)" (f->tail) and
+ * "(a.c:3)". Each caller of an inlined call follows, without module, on a line that begins with the log prefix and indent (f->head). */
 static void put_systemd(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
                         struct sl_buf *out)
 {
@@ -177,7 +178,8 @@ static void put_gdb(const struct sl_text_frame *f, const struct sl_text_call *ca
     *shift += count - 1;
 }
 
-/* Writes "#2  0x.. main - /tmp/t", and the source line, if known, on the next line. Inlined calls repeat the number and address. */
+/* Writes "#2  0x.." (f->stem), " main" and " - /tmp/t" (f->tail), and the source line, if known, on the next line. Inlined calls repeat the
+ * number and address. */
 static void put_eu_stack(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
                          struct sl_buf *out)
 {
@@ -221,8 +223,8 @@ static void put_rust(const struct sl_text_frame *f, const struct sl_text_call *c
     }
 }
 
-/* Writes "app!f+0x12 [d:\x.c @ 5]". Each caller of an inlined call follows on a line of its own; only the outermost function has the
- * offset, which counts from its symbol. */
+/* Writes "app!" (f->stem), then "f+0x12 [d:\x.c @ 5]". Each caller of an inlined call follows on a line of its own that begins with the log
+ * prefix and indent (f->head); only the outermost function has the offset, which counts from its symbol. */
 static void put_windows(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
                         struct sl_buf *out)
 {

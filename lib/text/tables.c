@@ -133,7 +133,7 @@ static bool read_mapping(struct sl_text *t, struct sl_scan s)
     if (!sl_scan_hex(&s, &start) || !sl_scan_char(&s, '-') || !sl_scan_hex(&s, &end) || !sl_scan_char(&s, ' ') ||
         sl_scan_left(&s) < 5 || (s.at[0] != 'r' && s.at[0] != '-') || (s.at[1] != 'w' && s.at[1] != '-'))
         return false;
-    s.at += 4;
+    s.at += 4; /* the permissions, "r-xp" */
     if (!sl_scan_blanks(&s) || !sl_scan_hex(&s, &offset) || !sl_scan_blanks(&s))
         return false;
     const char *path = memchr(s.at, '/', sl_scan_left(&s));

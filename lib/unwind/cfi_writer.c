@@ -136,6 +136,7 @@ static bool add_cfi_row(struct cfi_writer *w, const struct sl_unwind_range *rang
     for (size_t i = 0; i < row->count; i++)
         rules_set(&w->now, &row->rules[i]);
     uint32_t set = intern_set(w, range->signal_frame, row->not_in_text);
+    /* 4: the work of a row besides that of its rules */
     if (set == UINT32_MAX || !sl_account_spend(&w->account, 4 + count_steps(&w->now)) ||
         !sl_account_grow(&w->account, &w->rows, &w->row_capacity, w->row_count + 1, sizeof *w->rows))
         return false;
@@ -204,7 +205,7 @@ static enum sl_code add_win(struct sl_unwind_sink *sink, const struct sl_unwind_
     if (!repair(known, win))
         return SL_OK;
     uint32_t program = intern(w, &w->programs, win->program);
-    if (program == UINT32_MAX || !sl_account_spend(&w->account, 4) ||
+    if (program == UINT32_MAX || !sl_account_spend(&w->account, 4) || /* steps of work for a record */
         !sl_account_grow(&w->account, &known->items, &known->capacity, known->count + 1, sizeof *known->items))
         return cfi_writer_fail(w, error);
     known->items[known->count] = (struct cfi_window){.win = *win, .program = program, .order = known->count};

@@ -188,7 +188,8 @@ static void arm64_rules(struct unwind_rules *rules, uint32_t encoding)
         break;
     case ARM64_MODE_FRAMELESS:
         compact_set(rules, rule_offset(SL_UNWIND_CFA, ARM64_SP, 16 * (int64_t)(encoding >> 12 & 0xFFF)));
-        compact_set(rules, rule_offset(SL_UNWIND_RA, ARM64_LR, 0));
+        compact_set(rules,
+                    rule_offset(SL_UNWIND_RA, ARM64_LR, 0)); /* the same as rule_register(SL_UNWIND_RA, ARM64_LR) */
         arm64_pairs(rules, encoding, -8);
         break;
     default:

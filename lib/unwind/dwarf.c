@@ -74,6 +74,7 @@ bool frames_pointer(const struct cfi_section_data *frames, struct sl_reader *r, 
     if (base == DW_EH_PE_pcrel)
         *value += position;
     *value = truncate_to(*value, address_size);
+    /* 0x80 is DW_EH_PE_indirect */
     return !r->failed && !(encoding & 0x80) && (base == 0 || base == DW_EH_PE_pcrel);
 }
 

@@ -230,7 +230,10 @@ static enum sl_code pe_x86_64_add_function(struct part_reader *pe, uint32_t begi
     }
     do {
         if (depth == sl_object_max_unwind_chain(pe->tables->object))
-            return b->code = sl_fail(b->error, SL_MALFORMED, "exceeded maximum unwind chain length");
+            return b->code =
+                       sl_fail(b->error, SL_MALFORMED,
+                               "unwind data of the PE file: a function has a chain of more than %llu UNWIND_INFOs",
+                               (unsigned long long)depth);
         if (!sl_account_grow(&b->account, &pe->chain, &pe->capacity, depth + 1, sizeof *pe->chain))
             return b->code = sl_budget_fail(b->account.budget, b->error);
         ok = builder_spend(b, 1) && read_info(pe, address, &pe->chain[depth], &address);

@@ -160,6 +160,7 @@ static void set_expression(struct unwind_program_run *run, uint64_t number, stru
     spend_expression(run, expression);
     if (run->bad)
         return;
+    /* true: DWARF demands that the CFA is on the stack initially */
     if (expression_translate(expression, b->family, run->frames->big_endian, true, &b->arena, &text)) {
         text = is_value ? text : unwind_program_join(run, text.data, text.size, SL_STR(" ^"));
         rule = rule_parse(b->family, reg, text);
@@ -189,6 +190,7 @@ static void set_cfa_expression(struct unwind_program_run *run, struct sl_bytes e
     struct unwind_builder *b = run->b;
     run->has_cfa = false;
     spend_expression(run, expression); /* if this sets run->bad, the caller stops, and the CFA set here is not used */
+    /* false: the stack is empty initially, unlike for registers, whose expressions begin with the CFA on it */
     if (expression_translate(expression, b->family, run->frames->big_endian, false, &b->arena, &text))
         run->now.cfa = rule_parse(b->family, SL_UNWIND_CFA, text);
     else

@@ -75,6 +75,7 @@ static enum sl_code read_tables(struct sl_object *object, struct unwind_builder 
     return SL_OK;
 }
 
+/* Reads all tables of the object with unwind information; the builder passes their rules to the sink. */
 enum sl_code sl_unwind_read(struct sl_object *object, struct sl_unwind_sink *sink, struct sl_error *error)
 {
     struct unwind_builder b;
@@ -84,7 +85,7 @@ enum sl_code sl_unwind_read(struct sl_object *object, struct sl_unwind_sink *sin
     if (code == SL_OK)
         code = sl_object_status(object, error); /* fails if memory was short for inflating a section */
     if (code == SL_OK && !b.emitted)
-        code = sl_fail(error, SL_NOT_FOUND, "no unwind information");
+        code = sl_fail(error, SL_NOT_FOUND, "the file has no unwind information");
     builder_free(&b);
     return code;
 }

@@ -205,7 +205,7 @@ static enum walk_result find_by(struct sl_walk_state *s, enum walk_method method
     case METHOD_FRAME_POINTER:
         return cpu->by_frame_pointer ? cpu->by_frame_pointer(s, &s->frame, caller) : WALK_NOTHING;
     case METHOD_SCAN:
-    case METHODS: break;
+    case METHODS: break; /* the number of methods, which is never passed */
     }
     return cpu->by_scan(s, &s->frame, caller);
 }

@@ -15,7 +15,7 @@ struct answer_limit {
     uint64_t arena_start; /* arena->used at answer_limit_begin() or the last answer_limit_step() */
     uint64_t max;         /* bytes of the whole answer; UINT64_MAX = no limit */
     uint64_t least;       /* lower bound of the bytes that the frames made so far take */
-    uint64_t omitted;     /* frames left out, or written as they were sent */
+    uint64_t omitted;     /* frames left out of the answer, or written without symbolication as the client sent them */
 };
 
 /* Begins to count frames, whose texts are allocated from `arena`; the answer may have `max` bytes (UINT64_MAX: no limit). */

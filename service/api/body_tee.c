@@ -169,7 +169,7 @@ enum sl_code body_tee_run(struct http_exchange *x, const struct body_consumer *l
         started = started && fiber_start(&t.group, run_lane, &t.lane_states[i]);
     }
     if (!started) {
-        sl_fail(&t.error, SL_BUSY, "too many fibers");
+        sl_fail(&t.error, SL_BUSY, "cannot read the request body: too many requests are being handled (no free fiber)");
         stop(&t, SL_BUSY);
     }
     fiber_group_wait(&t.group);

@@ -107,9 +107,10 @@ enum sl_code core_analyse(struct job *job, struct crash_work *crash, struct sl_e
     if (code == SL_OK)
         code = crash_convert(job, crash, &converter_core_analysis, CONVERTER_OPTIONS(options), &result, POOL_WALK,
                              take_analysis, error);
-    crash->code.bytes.data = NULL;
+    crash->code.bytes.data = NULL; /* so that no later crash_convert() gets this file as an input */
     if (code == SL_UNSUPPORTED || code == SL_MALFORMED) { /* the stacks are answered without the analysis */
-        log_warn("crash", "cannot analyse the crash of a core file", LOG_STR("error", error->message));
+        log_warn("crash", "cannot analyse the crash of a core file; the answer lacks the analysis",
+                 LOG_STR("error", error->message));
         return SL_OK;
     }
     return code == SL_OK && module && !result.has_used_code ? report_missing_code(work, module, error) : code;

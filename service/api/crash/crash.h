@@ -27,8 +27,8 @@ struct crash_kind {
     bool rewrites;       /* the form may have a part `rewrite_first_module` */
     bool is_core;        /* its size has a limit of its own, and a body may be the file itself instead of a form */
     bool kept;           /* files that could not be processed are stored if keep_failed_dumps is configured */
-    /* Called before a job is made: returns an error message when the file cannot be of this format, else NULL. The member is NULL for formats
-     * without such a check. */
+    /* Called before a job is made: returns an error message when the file cannot be of this format, else NULL. The member is NULL for
+     * formats without such a check. */
     const char *(*refuse)(struct sl_bytes file);
     job_step *read; /* reads the file and fills in the request for native frames; may suspend */
     /* For kinds with stacks to walk: calls crash_convert() with the converter of the format and with `take`, the function that reads the
@@ -39,8 +39,8 @@ struct crash_kind {
     bool (*complete)(struct crash_work *work, struct sl_minidump *dump);
     /* Called after the stacks were walked: adds details of the crash for which files of modules must be searched. NULL: nothing. */
     enum sl_code (*analyse)(struct job *job, struct crash_work *work, struct sl_error *error) SL_SUSPENDS;
-    /* Messages of answers for SL_MALFORMED and SL_UNSUPPORTED; the text of the error becomes the answer's detail. NULL: the text of the error
-     * is the message. */
+    /* Messages of answers for SL_MALFORMED and SL_UNSUPPORTED; the text of the error becomes the answer's detail. NULL: the text of the
+     * error is the message. */
     const char *malformed, *unsupported;
 };
 extern const struct crash_kind crash_apple, crash_core, crash_minidump;
@@ -88,7 +88,8 @@ struct crash_work { /* request of a job */
     bool has_vdso;               /* cores: the kernel's library has been added to the request's own files */
     struct crash_form form;
     /* used while crash_convert() runs */
-    struct converter_input code;    /* also read: the file with the instruction that crashed; no bytes: none */
+    struct converter_input
+        code; /* a second file to read: the module's code with the instruction that crashed; no bytes: none */
     struct sl_str code_id;          /* that the file in `code` must have */
     int packed_fd;                  /* file with the converter's output */
     struct sl_bytes packed;         /* a copy of that output in the arena */
@@ -111,7 +112,7 @@ void crash_add_file(struct converter_call *call, const struct crash_work *work);
 /* Closes the descriptor of the crash file, when the file has been read and its stacks are walked. */
 void crash_close_file(struct crash_work *work);
 
-/* Members of struct job_kind with the same names. */
+/* Members `open`, `read_local`, `finish` and `release` of struct job_kind. */
 void crash_work_open(struct job *job, void *work);
 bool crash_read_local(struct job *job, void *work, const void *file, struct json_failure *failure);
 void crash_finish(struct job *job, void *work, enum sl_code code, const struct sl_error *error);

@@ -61,6 +61,7 @@ static bool fill_trace(struct native_request *request, const struct sl_crash_thr
         .has_thread_id = from->has_id,
         .thread_name = from->name,
         .is_requesting = requesting[from->requesting],
+        /* + 1, so that arrays are never empty */
         .registers = SL_ARENA_ARRAY(arena, struct native_register, from->register_count + 1),
         .frames = SL_ARENA_ARRAY(arena, struct native_frame, from->frame_count + 1),
     };
@@ -112,6 +113,7 @@ static bool fill_module(struct native_request *request, const struct sl_crash *c
 
 bool crash_fill_request(struct native_request *request, const struct sl_crash *crash)
 {
+    /* + 1, so that arrays are never empty */
     request->traces = SL_ARENA_ARRAY(request->arena, struct native_trace, crash->thread_count + 1);
     request->modules = SL_ARENA_ARRAY(request->arena, struct native_module, crash->module_count + 1);
     if (!request->traces || !request->modules)

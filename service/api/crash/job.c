@@ -115,7 +115,9 @@ void crash_add_file(struct converter_call *call, const struct crash_work *work)
 
 void crash_close_file(struct crash_work *work)
 {
-    sl_close(work->form.fd); /* when a damaged cache file makes the job begin again, the worker gets a copy */
+    sl_close(
+        work->form
+            .fd); /* if the job begins again, because of a damaged cache file, crash_add_file() makes a copy for the worker */
     work->form.fd = -1;
 }
 

@@ -5,8 +5,8 @@
 #include "minidump/facts.h"
 #include "minidump/microdump.h"
 
-/* Bytes that are added to the dump's size when the work budget of the stack walks is computed from it. */
-enum { MIN_SIZE = 1 << 20 };
+/* The work budget of the stack walks, in steps, is the dump's size in bytes plus this number. */
+enum { BASE_STEPS = 1 << 20 };
 
 /* ---- steps on the pool ---- */
 
@@ -172,7 +172,7 @@ static enum sl_code fill_request(struct job *job, void *arg, struct sl_error *er
 
 /* ---- steps on the loop ---- */
 
-/* Walks the stacks of all threads. The work budget is the size of the dump plus MIN_SIZE steps; when it is used up, a warning is logged,
+/* Walks the stacks of all threads. The work budget is the size of the dump plus BASE_STEPS steps; when it is used up, a warning is logged,
  * and the frames found so far are the result. */
 static enum sl_code walk_stacks(struct job *job, struct dump_work *work, struct sl_error *error)
 {
@@ -192,7 +192,7 @@ static enum sl_code walk_stacks(struct job *job, struct dump_work *work, struct 
     /* symbols are prefetched for the frames found, unless modules will be renamed or stacks replaced by those of the dump */
     walk->finds_symbols = !work->crash.rules.count && !work->client_count;
     walk->max_frames = job->config->max_request_frames;
-    sl_budget_init(&walk->work, size + MIN_SIZE);
+    sl_budget_init(&walk->work, size + BASE_STEPS);
     uint64_t begin = clock_mono_ns();
     enum sl_code code = dump_walk(walk, error);
     if (sl_budget_exhausted(&walk->work))

@@ -29,7 +29,8 @@ static struct sl_bytes named_bytes(const struct named_work *work)
 
 /* ---- conversion to a native request ---- */
 
-/* Makes module number `index` of the request for native frames from the file's module with that number. False when out of memory. */
+/* Makes module number `index` of the request for native frames from the file's module with that number. It has none of the members by which
+ * profilers name uploaded symbols (`no_upload`). False when out of memory. */
 static bool named_fill_module(struct named_work *work, size_t index)
 {
     static const struct native_upload no_upload;
@@ -143,6 +144,7 @@ static bool named_take(struct named_work *work, const struct native_result_frame
     for (size_t i = 0; i < count && known; i++)
         if (!named_make_call(work, &frames[i], &items[i], scratch, &known))
             return false;
+    /* `outermost->outermost`: the address of the symbol, the function that was not inlined, is known */
     const struct named_calls calls = {
         .items = items, .count = count, .symbol = outermost->symbol_address, .has_symbol = outermost->outermost};
     return items && (!known || work->file.format->take(&work->file, outermost->index, &calls));
@@ -197,8 +199,8 @@ static enum sl_code named_write_file(struct job *job, struct named_work *work, s
 {
     uint64_t most = job->config->max_response_bytes;
     struct sl_budget budget;
-    sl_budget_init(&budget, named_bytes(work).size);
-    if (most < UINT64_MAX / MEMORY_TIMES) /* else answers are not limited */
+    sl_budget_init(&budget, named_bytes(work).size); /* work in proportion to the file's size; no memory limit yet */
+    if (most < UINT64_MAX / MEMORY_TIMES) /* else answers are not limited; LARGE_FILE is added for small limits */
         sl_budget_limit(&budget, MEMORY_TIMES * most + LARGE_FILE, NULL, NULL);
     struct sl_buf named = {.budget = &budget};
     enum sl_code code = named_take_all(work) ? work->file.format->write(&work->file, &named, error)
@@ -230,7 +232,8 @@ static enum sl_code named_write(struct job *job, void *arg, struct sl_error *err
                        "the addresses have more than %llu frames, with inlined functions (max_response_frames)",
                        (unsigned long long)job->config->max_response_frames);
     enum sl_code code = named_write_file(job, work, error);
-    native_check_residency(&work->crash.native);
+    native_check_residency(
+        &work->crash.native); /* which tables are in memory now: later requests may read those on the loop */
     return code;
 }
 

@@ -97,7 +97,7 @@ static bool rewrite_check(struct sl_fields *s, const struct sl_json_path *at, co
     return true;
 }
 
-/* Reads one rule from JSON: {"from": pattern, "to": replacement}. */
+/* Reads one rule from JSON: {"from": pattern, "to": replacement}; both members must be present (`true`). */
 static bool rewrite_read_rule(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     static const struct sl_field fields[] = {

@@ -10,13 +10,14 @@
 #include "core/pool.h"
 
 enum {
-    MAX_AT_ONCE = 64,             /* searches at the same time */
-    COMPAT_FRAMES = 256,          /* frames per stack with `compat` */
-    MAX_ON_LOOP = 64 << 10,       /* bytes of the converter's answer up to which the loop reads it, not the pool */
-    MAX_FORGOTTEN = 64,           /* how often the tables may be dropped because they are too many */
-    MAX_OFFERED = 48,             /* tables that the first round gets without having asked for them */
-    MAX_PEEKED = 256,             /* modules for which such tables are looked for in memory */
-    MAX_OFFERED_BYTES = 64 << 20, /* of such tables together, as they count towards the limit of a worker's input */
+    MAX_AT_ONCE = 64,       /* searches at the same time */
+    COMPAT_FRAMES = 256,    /* frames per stack with `compat` */
+    MAX_ON_LOOP = 64 << 10, /* larger answers of the converter, in bytes, are read on the pool instead of the loop */
+    MAX_FORGOTTEN = 64,     /* how often the tables may be dropped because they are too many */
+    MAX_OFFERED = 48,       /* tables that the first round gets without having asked for them */
+    MAX_PEEKED = 256,       /* in the first round, tables are looked for in memory for so many modules */
+    MAX_OFFERED_BYTES =
+        64 << 20, /* size of all tables that the first round gets unasked; they count as input of the worker */
 };
 
 /* ---- modules ---- */
@@ -149,7 +150,9 @@ static enum sl_code make_room(struct dump_walk *w, size_t wanted, struct sl_erro
     if (w->found_count + wanted <= CONVERTER_MAX_TABLES || !w->found_count)
         return SL_OK;
     if (w->forgotten++ == MAX_FORGOTTEN)
-        return sl_fail(error, SL_UNSUPPORTED, "the stacks touch too many modules at once");
+        return sl_fail(
+            error, SL_UNSUPPORTED,
+            "cannot walk the stacks: they need the unwind information and symbols of too many modules at once");
     for (size_t i = 0; i < w->dump->crash.module_count; i++)
         w->modules[i].has[0] = w->modules[i].has[1] = false;
     w->table_count = w->found_count = 0;
@@ -177,7 +180,7 @@ static enum sl_code collect_wanted(struct dump_walk *w, struct wanted_table *ite
         pointers[*count] = &items[*count];
         ++*count;
     }
-    for (size_t i = 0; i < *count; i++)
+    for (size_t i = 0; i < *count; i++) /* the marks were only needed to collect each table once */
         w->modules[items[i].module].wants[items[i].is_symbols] = false;
     return SL_OK;
 }

@@ -50,6 +50,6 @@ bool dump_walk_prepare(struct dump_walk *walk);
 
 /* Walks all threads: sets the frames of the dump's threads, and ids and unwind status of its modules. May suspend. Other codes than SL_OK:
  * SL_CANCELLED; SL_BUSY; SL_INTERNAL when a mapped file could not be read; SL_UNSUPPORTED when the stacks touch too many modules;
- * SL_MALFORMED. Call dump_walk_release() after it, whatever it returns. */
+ * SL_MALFORMED when the worker process gives a wrong answer. Call dump_walk_release() after it, whatever it returns. */
 enum sl_code dump_walk(struct dump_walk *walk, struct sl_error *error) SL_SUSPENDS;
 void dump_walk_release(struct dump_walk *walk);

@@ -34,7 +34,7 @@ void crash_write(const struct native_request *request, struct sl_json_writer *w,
     sl_json_member_if_set(w, "crash_reason", crash->reason);
     sl_json_member_if_set(w, "crash_details", crash->details);
     sl_json_member_if_set(w, "assertion", crash->assertion);
-    native_write(request, w, NULL);
+    native_write(request, w, NULL); /* stacks and modules; its last argument is unused */
     for (size_t i = 0; i < crash->member_count; i++) {
         sl_json_put_key_str(w, crash->members[i].name);
         sl_json_put_raw(w, crash->members[i].json);

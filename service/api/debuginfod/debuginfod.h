@@ -36,7 +36,7 @@ struct debuginfod_forwarding {
     bool skips_upstreams; /* ask no upstreams: the request was passed on too often, or came through here before */
 };
 /* Makes X-Forwarded-For and Via from those of the request, with its client and this process appended. Also finds out whether servers ask
- * each other in a circle: that would never end, and a request that comes back here would join itself, as equal ones do, and wait. */
+ * each other in a circle: a request that comes back here would wait for itself, because equal requests wait for the same download. */
 void debuginfod_read_forwarding(struct http_exchange *x, const struct config *config,
                                 struct debuginfod_forwarding *forwarding);
 
@@ -101,7 +101,8 @@ void debuginfod_release_file(struct debuginfod_file *file);
 enum sl_code debuginfod_get_file(struct debuginfod_request *r, enum purpose purpose,
                                  struct debuginfod_file *file) SL_SUSPENDS;
 
-/* Lets those of the sources asked for these candidates that failed be asked again soon (origin_hurry_probe), because a client waits. */
+/* A client waits: allows sources that failed to be asked again soon (origin_hurry_probe). `candidates` are the files that were looked for
+ * and their sources. */
 void debuginfod_hurry(const struct candidate_list *candidates);
 
 /* ---- files.c, sources.c ---- */

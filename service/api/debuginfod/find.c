@@ -53,7 +53,7 @@ enum sl_code debuginfod_retry(struct debuginfod_request *r, debuginfod_attempt *
         uint64_t left = time_left_ms(r);
         if (code != SL_BUSY || !left)
             return code;
-        if (pausing_requests >= MAX_PAUSING)
+        if (pausing_requests >= MAX_PAUSING) /* each would keep a fiber while it pauses */
             return code;
         fiber_set_wait_reason("symbol sources");
         pausing_requests++;

@@ -17,7 +17,7 @@ enum {
 struct metadata_request {
     struct http_exchange *x;
     struct sl_str key, value; /* of the query: "file" or "glob", and the path or pattern */
-    struct sl_json_writer *w; /* the answer, in the array of results */
+    struct sl_json_writer *w; /* writes the answer; inside the array `results` while results are added */
     size_t count;             /* results written */
     bool complete;            /* the list has all results */
     uint64_t end_ns;          /* when the search must end, by clock_mono_ns() */
@@ -199,7 +199,7 @@ static void ask_upstream(struct metadata_request *r, const struct source *source
                                     .max_size = MAX_UPSTREAM,
                                     .timeout_ns = r->end_ns - now_ns,
                                     .attempts = 1,
-                                    .whole = true};
+                                    .whole = true}; /* no range requests */
     enum sl_code code = fetch_text(&request, &answer, &error);
     struct answer_copy copy = {.request = r, .answer = sl_buf_view(&answer)};
     if (code == SL_OK)
@@ -252,7 +252,7 @@ static void metadata_handle(struct http_exchange *x)
             bool all_uploads = add_uploaded(&r);
             add_upstream(&r, config);
             r.complete = r.complete && all_uploads;
-        } else {
+        } else { /* the list lacks the scanned packages anyway: nothing else is asked */
             r.complete = false;
         }
         sl_json_end_array(&w);

@@ -184,7 +184,7 @@ void debuginfod_fail(struct debuginfod_request *r, enum sl_code code)
     } else if (code != SL_CANCELLED) {
         http_reply_error(
             r->x, 503, "a symbol source does not answer, so it is not known whether the file exists; try again later");
-        count(r, "reset");
+        count(r, "reset"); /* the metric's label for it: elfutils' clients get a reset instead (prefers_reset) */
     }
 }
 

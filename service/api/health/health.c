@@ -35,7 +35,8 @@ static void answer_live(struct http_exchange *x)
 
 enum { CLOCK_SET = 1704067200 }; /* 2024-01-01: an earlier date means that the clock is not set */
 
-/* Writes the reasons why the service cannot take requests to `out`, as static strings. Returns their number; 0: it is ready. */
+/* Writes the reasons why the service cannot take requests to `out`, as static strings; there are five. Returns how many of them hold; 0: it
+ * is ready. */
 static size_t not_ready_reasons(const struct service *service, const char *out[5])
 {
     size_t count = 0;
@@ -176,7 +177,8 @@ static void answer_metrics(struct http_exchange *x)
     struct sl_str accept = http_header(x, "accept");
     struct metrics_text metrics = {.config = config_retain(service->config)};
     struct sl_error error;
-    metrics.open_metrics = accept.size && memmem(accept.data, accept.size, "application/openmetrics-text", 28);
+    metrics.open_metrics = accept.size && memmem(accept.data, accept.size, "application/openmetrics-text",
+                                                 28); /* 28: length of the name */
     jobs_collect_metrics(service);
     metric_set(METRIC_READY, strcmp(service_state(service), "ready") == 0, NULL, NULL, NULL);
     metric_set(METRIC_DRAINING, service->draining ? 1 : 0, NULL, NULL, NULL);
