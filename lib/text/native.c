@@ -28,7 +28,7 @@ static struct sl_str library_in_apk(struct sl_str path)
     return bang ? sl_scan_between(bang + 1, path.data + path.size) : path;
 }
 
-/* Finds "BuildId: HEX" anywhere in `rest`. `*id` is empty if there is none, or if it does not have 2 to 128 digits. */
+/* Finds "BuildId: HEX" anywhere in `rest`. `*id` is empty if there is none, or if it does not have 2 to 128 digits (1 to 64 bytes). */
 static void find_build_id(struct sl_str rest, struct sl_str *id)
 {
     static const struct sl_str word = SL_STR("BuildId: ");
@@ -91,7 +91,8 @@ static bool read_sanitizer(struct sl_text *t, struct sl_str line, const char *pl
     return true;
 }
 
-/* Removes " PATH:LINE" or " PATH:LINE:COLUMN" from the end of `*text` and stores path and line in `f`. False if the text ends otherwise. */
+/* Removes " PATH:LINE" or " PATH:LINE:COLUMN" from the end of `*text` and stores path and line in `f`. False, and nothing is changed, if
+ * the text ends otherwise or the line is above INT32_MAX. */
 static bool split_source(struct sl_str *text, struct sl_text_frame *f)
 {
     const char *end = text->data + text->size, *at = end;
@@ -427,7 +428,8 @@ static bool read_apple_place(struct sl_scan s, struct sl_text_frame *f, uint64_t
     s.at = plus + 3;
     *base = 0;
     f->symbol = sl_scan_between(rest.data, plus);
-    return sl_scan_digits(&s, &digits) && sl_parse_u64(digits, &offset);
+    return sl_scan_digits(&s, &digits) &&
+           sl_parse_u64(digits, &offset); /* only checks that it is a number of 64 bits */
 }
 
 /* Reads "3 libfoo.dylib 0x0000000100001234 f + 16", as backtraces of Apple's systems have it, behind `prefix` bytes of the line. If the

@@ -43,8 +43,8 @@ static void put_offset(const char *plus, const struct sl_text_call *call, struct
 
 /* ---- formats ---- */
 
-/* Writes the rest of a sanitizer's line: "0x401136 in f /a.c:2". "(a+0x1314)", the module of the input line, follows if that line has no
- * address (TSan) or if the source line is unknown. */
+/* Writes the rest of a sanitizer's line: the address of the input line (f->shown), "0x401136", then " in f /a.c:2". The module of the input
+ * line (f->tail), "(a+0x1314)", follows if that line has no address (TSan) or if the source line is unknown. */
 static void put_sanitizer_call(const struct sl_text_frame *f, const struct sl_text_call *call, struct sl_buf *out)
 {
     if (f->shown.size) {
@@ -149,8 +149,8 @@ static void put_systemd(const struct sl_text_frame *f, const struct sl_text_call
     }
 }
 
-/* Writes "#1  0x000056507a7a2140 in main () at t.c:3", or, if the source is unknown and the input line has it, "... in main () from
- * /lib/x.so". `*shift` is the number of lines that inlined calls have added to the stack so far. */
+/* Writes "#1  0x000056507a7a2140 in main () at t.c:3", or, if the source is unknown and the replaced text of the input line (f->cut) has
+ * " from /lib/x.so", that in place of " at t.c:3". `*shift` is the number of lines that inlined calls have added to the stack so far. */
 static void put_gdb(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count, uint64_t *shift,
                     struct sl_buf *out)
 {
@@ -205,6 +205,7 @@ static void put_rust(const struct sl_text_frame *f, const struct sl_text_call *c
     for (size_t i = 0; i < count; i++) {
         bool last = i + 1 == count;
         if (i) {
+            /* the input line up to the frame's number: log prefix and indent */
             sl_buf_str(out, sl_scan_between(f->head.data, f->number.data));
             /* blanks up to the column of the first line's "- ", with which the stem ends */
             sl_buf_fill(out, ' ', f->stem.size > f->head.size + 2 ? f->stem.size - f->head.size - 2 : 0);

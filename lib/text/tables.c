@@ -244,8 +244,8 @@ struct module_words {
     char buffer[64];
 };
 
-/* Stores a word of a line that lists a module: "0x" and digits is a number, the first text of 32 to 64 hex digits (and hyphens) the id,
- * the first other word with a letter the name. Other words are ignored. */
+/* Stores a word of a line that lists a module: "0x" and digits is a number, of which the first two are kept; the first text of 32 to 64 hex
+ * digits (and hyphens) is the id, the first other word with a letter the name. Other words are ignored. */
 static void classify_word(struct module_words *words, struct sl_str word)
 {
     struct sl_scan s = sl_scan(word);

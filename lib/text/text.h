@@ -181,8 +181,8 @@ static inline bool sl_text_is_in_report(const struct sl_text *text)
     return text->ips.depth || text->ips.follows_header;
 }
 
-/* For a caller that reads a text in parts: returns how many bytes of `text` make a part of whole lines: all, or those in front of an
- * Apple report in JSON that is not complete. Linear in the text. */
+/* For a caller that reads a text in parts: returns how many bytes of `text`, which has whole lines, it can read as a part now. These are all
+ * or, if the text ends within an Apple report in JSON, those before that report. Linear in the text. */
 size_t sl_text_complete_size(struct sl_str text);
 
 /* In longer lines no frames are looked for, except in Apple's reports in JSON. */
@@ -191,9 +191,9 @@ enum { SL_TEXT_MAX_LINE = 16 * 1024 };
 /* Removes the next line from `*rest`. `*line` includes the line end, which the last line may lack. False at the end of the text. */
 bool sl_text_next_line(struct sl_str *rest, struct sl_str *line);
 
-/* Removes the next piece from `*rest`, the rest of one line with its line end (LF or CR LF, absent in the last line); a piece of kind
- * SL_TEXT_MADE may come before anything is removed. False when nothing is left. When out of memory, sets `out_of_memory`, and from then
- * on returns lines as text to copy. */
+/* Removes the next piece from `*rest`, the rest of one line with its line end (LF or CR LF, absent in the last line). It may first return a
+ * piece of kind SL_TEXT_MADE, for which nothing is removed. False when nothing is left. When out of memory, sets `out_of_memory`, and from
+ * then on returns lines as text to copy. */
 bool sl_text_next(struct sl_text *text, struct sl_str *rest, struct sl_text_piece *piece);
 
 /* True if the reader stores three quarters of the modules or mappings that it can; those beyond its limit are ignored. A caller that
@@ -228,8 +228,8 @@ struct sl_text_call {       /* a function at the address of a frame */
     bool has_offset;
 };
 
-/* Appends the frame with the `count` calls at its address, innermost first. With count 0 the line is written as it was, except for its
- * number, and markup in square brackets. `*shift`, which the function updates, is how many lines inlined calls have added to the stack so
- * far, for formats that number inlined calls; 0 before the first frame of a text. */
+/* Appends the frame with the `count` calls at its address, innermost first. With count 0 the line is written as it was, but its frame
+ * number may be raised, and braces of markup become square brackets. `*shift`, which the function updates, is how many lines inlined calls
+ * have added to the stack so far, for formats that number inlined calls; 0 before the first frame of a text. */
 void sl_text_write(const struct sl_text_frame *frame, const struct sl_text_call *calls, size_t count, uint64_t *shift,
                    struct sl_buf *out);

@@ -20,7 +20,7 @@ bool builder_init(struct unwind_builder *b, struct sl_unwind_sink *sink, enum sl
         .account = {.budget = budget},
         .arena = {.budget = budget},
     };
-    b->last = malloc(sizeof *b->last);
+    b->last = malloc(sizeof *b->last); /* the rules last stored, for comparison; large, so it is allocated apart */
     return b->last != NULL;
 }
 

@@ -55,7 +55,7 @@ enum sl_code sl_cfi_open(struct sl_bytes bytes, struct sl_cfi *cfi, struct sl_er
     cfi->bucket_shift = sl_table_u32(h + CFI_AT_SHIFT);
     return open_rows(cfi) && open_windows(cfi)
                ? SL_OK
-               : sl_fail(error, SL_MALFORMED, "CFI cache: the sections have other sizes than its header says");
+               : sl_fail(error, SL_MALFORMED, "damaged CFI cache: the sections have other sizes than its header says");
 }
 
 /* ---- rows ---- */
@@ -268,7 +268,7 @@ enum sl_code sl_cfi_read(const struct sl_cfi *cfi, struct sl_unwind_sink *sink, 
     bool bad = false;
     struct unwind_builder b;
     sink = sink ? sink : &nobody;
-    if (!builder_init(&b, sink, cfi->family, NULL, error))
+    if (!builder_init(&b, sink, cfi->family, NULL, error)) /* NULL: no work budget */
         return sl_fail(error, SL_BUSY, "out of memory");
     read_rows(cfi, &b, &bad);
     for (uint64_t i = 0, count = (uint64_t)cfi->win_count[0] + cfi->win_count[1]; i < count && b.code == SL_OK; i++) {
@@ -280,5 +280,6 @@ enum sl_code sl_cfi_read(const struct sl_cfi *cfi, struct sl_unwind_sink *sink, 
     }
     enum sl_code code = b.code;
     builder_free(&b);
-    return code == SL_OK && bad ? sl_fail(error, SL_MALFORMED, "CFI cache: some unwind rules cannot be decoded") : code;
+    return code == SL_OK && bad ? sl_fail(error, SL_MALFORMED, "damaged CFI cache: some unwind rules cannot be decoded")
+                                : code;
 }

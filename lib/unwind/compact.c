@@ -384,7 +384,8 @@ enum sl_code compact_read(struct sl_object *object, struct sl_bytes info, const 
                    sl_fail(b->error, SL_MALFORMED,
                            "__unwind_info: invalid header (unknown version, or an offset outside of the section)");
     if (count > sl_reader_left(&r) / 12)
-        return b->code = sl_fail(b->error, SL_MALFORMED, "__unwind_info: invalid index of %u pages at offset 0x%x",
+        return b->code = sl_fail(b->error, SL_MALFORMED,
+                                 "__unwind_info: the index of %u pages at offset 0x%x extends beyond the section",
                                  count, index);
     sl_object_section(object, "text", &c.text,
                       &c.text_address); /* without it frame sizes in instructions are not found */

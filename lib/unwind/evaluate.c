@@ -168,8 +168,9 @@ static bool guesses_link(const struct walk_frame *callee, const struct sl_cfi_ro
     return callee->trust == SL_TRUST_FP && !(row->begins && row->address == address);
 }
 
-/* Finds the caller by the rules of `row`. The caller of a signal frame was interrupted and has not made a call, so its instruction is the
- * pc itself, not the call before it. On ARM64 a link register that cannot be trusted (guesses_link) counts as unknown. */
+/* Finds the caller by the rules of `row`; `address` is the callee's instruction as the CFI counts addresses. The caller of a signal frame
+ * was interrupted and has not made a call, so its instruction is the pc itself, not the call before it. On ARM64 a link register that
+ * cannot be trusted (guesses_link) counts as unknown. */
 static enum walk_result by_row(struct sl_walk_state *s, const struct sl_cfi *cfi, const struct sl_cfi_row *row,
                                uint64_t address, const struct walk_frame *callee, struct walk_frame *caller)
 {

@@ -140,7 +140,7 @@ static bool read_xdata(const struct pe_tables *t, uint32_t address, struct steps
     if (r.failed || (head >> 18 & 3) != 0) /* the version of the format: only 0 exists */
         return false;
     while (sl_reader_left(&codes) && add_code(s, &codes, &before))
-        continue;
+        continue; /* up to the code `end`; the codes of epilogues are behind it */
     return !s->bad;
 }
 
@@ -205,8 +205,9 @@ static void add_frame(struct steps *s, const struct arm64_packed_unwind *p)
         pe_arm64_add(s, STEP_SET_FP, 0, 0, 0);
 }
 
-/* Decodes packed unwind data and makes the steps of the prologue that it stands for. `*length` is the size of the function in bytes. False
- * if the data contradict themselves: there are only ten registers x19 to x28, and the saved ones must fit into the frame. */
+/* Decodes packed unwind data (Microsoft, "Packed unwind data", has the bits) and makes the steps of the prologue that it stands for.
+ * `*length` is the size of the function in bytes. False if the data contradict themselves: there are only ten registers x19 to x28, and the
+ * saved ones must fit into the frame. */
 static bool read_packed(uint32_t word, struct steps *s, uint32_t *length)
 {
     struct arm64_packed_unwind p = {.frame = (word >> 23) * 16,

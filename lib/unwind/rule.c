@@ -16,7 +16,7 @@ struct sl_str next_field(struct sl_str *rest)
 
 bool is_text(struct sl_str line)
 {
-    size_t plain = sl_plain_run(line);
+    size_t plain = sl_plain_run(line); /* printable ASCII at the beginning, which is mostly all of the line */
     if (plain == line.size)
         return true;
     for (size_t i = plain; i < line.size; i++) {

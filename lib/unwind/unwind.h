@@ -56,7 +56,7 @@ struct sl_unwind_row {
     uint64_t address;
     const struct sl_unwind_rule *rules; /* each register once */
     size_t count;
-    /* Symbol files omit this row, because text cannot express the rule of its CFA. Of a range either all rows are so or none. */
+    /* Symbol files omit this row, because STACK CFI text cannot express the rule of its CFA. In a range either all rows are so or none. */
     bool not_in_text;
 };
 

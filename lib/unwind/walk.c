@@ -283,6 +283,7 @@ static bool walk_step(struct sl_walk_state *s)
     if (s->frame.module != SL_WALK_NO_MODULE && walk_cfi(s, s->frame.module, &cfi) == WALK_WAIT)
         return false;
     size_t most = s->target.compat ? SL_WALK_COMPAT_FRAMES : SL_WALK_MAX_FRAMES;
+    /* s->earlier: frames found before the walk was saved and resumed */
     if (!s->cpu || !s->stack.bytes.size || s->earlier + s->walk.frame_count >= most) {
         s->over = true;
         return false;

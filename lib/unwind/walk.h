@@ -45,7 +45,7 @@ static inline void sl_registers_set(struct sl_registers *registers, unsigned num
     registers->assumed &= ~(UINT64_C(1) << number);
 }
 
-/* SL_WALK_ONLY_PC: register number used for pc on processors whose stacks cannot be walked. */
+/* Numbers for pc where DWARF has none: on processors whose stacks cannot be walked (SL_WALK_ONLY_PC), and on RISC-V. */
 enum { SL_WALK_ONLY_PC = 63, SL_WALK_RISCV_PC = 32 };
 /* Returns the DWARF numbers of the processor's registers. False, and all of them SL_WALK_ONLY_PC, when stacks of the family cannot be
  * walked: a walk then returns one frame, the innermost. */

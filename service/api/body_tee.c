@@ -57,6 +57,7 @@ static bool next_bytes(struct lane_state *r)
     while (r->done == t->filled)
         if (t->ended || fiber_wait_on(&t->data_ready, UINT64_MAX) != FIBER_WOKEN)
             return false;
+    /* `limit`: only a part of the ring is handed out at once, so that the rest can be filled meanwhile */
     size_t at = r->done % t->size, size = t->filled - r->done, limit = t->size / RING_PARTS;
     size = size < t->size - at ? size : t->size - at; /* a piece must not pass the end of the ring */
     r->bytes = (struct sl_bytes){t->ring + at, size < limit ? size : limit};

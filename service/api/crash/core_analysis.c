@@ -4,7 +4,8 @@
 
 #include "minidump/build.h"
 
-/* Gets the address of the instruction that crashed: the pc of the thread that crashed. False if the core has no such thread. */
+/* Gets the address of the instruction that crashed: the pc of the thread that crashed (Symbolicator's term: requesting thread). False if
+ * the core has no such thread. */
 static bool find_instruction(const struct sl_minidump *dump, uint64_t *address)
 {
     for (size_t i = 0; i < dump->crash.thread_count; i++) {

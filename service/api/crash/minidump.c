@@ -40,6 +40,7 @@ static bool make_modules(struct dump_work *work)
 {
     const struct sl_crash *crash = &work->dump.crash;
     struct sl_arena *arena = work->crash.native.arena;
+    /* + 1, so that arrays are never empty */
     struct object_id *ids = SL_ARENA_ARRAY(arena, struct object_id, crash->module_count + 1);
     work->walk.modules = SL_ARENA_ARRAY(arena, struct walked_module, crash->module_count + 1);
     for (size_t i = 0; ids && i < crash->module_count; i++)
@@ -224,7 +225,7 @@ enum sl_code dump_work_read(struct job *job, void *arg, struct sl_error *error)
     work->compat =
         !local && !is_core && job->config->minidump_compat == 0 && request->options.all_frames != SL_BOOL_TRUE;
     work->walk = (struct dump_walk){.file = &work->crash, .dump = &work->dump, .compat = work->compat};
-    request->nests_modules = !work->compat;
+    request->nests_modules = !work->compat; /* modules may overlap, except in answers like Symbolicator's */
     enum sl_code code = work->crash.kind->convert(job, &work->crash, take_dump, error);
     if (code == SL_OK)
         code = walk_stacks(job, work, error);

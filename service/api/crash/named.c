@@ -59,6 +59,7 @@ static bool named_fill_module(struct named_work *work, size_t index)
 static bool named_fill(struct named_work *work)
 {
     struct native_request *request = &work->crash.native;
+    /* + 1, so that arrays are never empty */
     struct native_frame *frames = SL_ARENA_ARRAY(request->arena, struct native_frame, work->file.address_count + 1);
     request->modules = SL_ARENA_ARRAY(request->arena, struct native_module, work->file.module_count + 1);
     request->traces = SL_ARENA_NEW(request->arena, struct native_trace);

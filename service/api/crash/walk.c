@@ -197,7 +197,7 @@ static enum sl_code find_wanted(struct dump_walk *w, struct sl_error *error)
     if (code != SL_OK)
         return code;
     if (!fiber_for_each(find_table, pointers, count, MAX_AT_ONCE))
-        return sl_fail(error, SL_CANCELLED, "cancelled");
+        return sl_fail(error, SL_CANCELLED, "the search for unwind information and symbols was cancelled");
     if (w->error.code)
         *error = w->error;
     return w->error.code;
