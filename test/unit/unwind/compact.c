@@ -197,9 +197,10 @@ TEST(malformed_tables_are_left_out)
         size_t at;
         uint32_t value;
         const char *message;
-    } bad[] = {{0, 2, "__unwind_info: invalid header (unknown version, or an offset outside of the section)"},
-               {20, 0xFFFF, "__unwind_info: invalid header (unknown version, or an offset outside of the section)"},
-               {24, 0x10000000, "__unwind_info: invalid index of 268435456 pages at offset 0x1c"}};
+    } bad[] = {
+        {0, 2, "__unwind_info: invalid header (unknown version, or an offset outside of the section)"},
+        {20, 0xFFFF, "__unwind_info: invalid header (unknown version, or an offset outside of the section)"},
+        {24, 0x10000000, "__unwind_info: the index of 268435456 pages at offset 0x1c extends beyond the section"}};
     for (size_t i = 0; i < 3; i++) {
         info = regular(entries, 1);
         memcpy(info.data + bad[i].at, &bad[i].value, 4);
