@@ -428,8 +428,8 @@ static bool read_apple_place(struct sl_scan s, struct sl_text_frame *f, uint64_t
     s.at = plus + 3;
     *base = 0;
     f->symbol = sl_scan_between(rest.data, plus);
-    return sl_scan_digits(&s, &digits) &&
-           sl_parse_u64(digits, &offset); /* only checks that it is a number of 64 bits */
+    /* `offset` is not used: this only checks that the digits are a number of 64 bits */
+    return sl_scan_digits(&s, &digits) && sl_parse_u64(digits, &offset);
 }
 
 /* Reads "3 libfoo.dylib 0x0000000100001234 f + 16", as backtraces of Apple's systems have it, behind `prefix` bytes of the line. If the

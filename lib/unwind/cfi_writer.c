@@ -401,7 +401,8 @@ static bool add_windows(struct cfi_writer *w, struct sl_table_writer *t)
            add_interned(t, CFI_PROGRAMS, &w->programs);
 }
 
-/* Writes the header. If the object is a PE file that names its PDB, also the id and name of that PDB. */
+/* Writes the header; the last argument of sl_table_put() is the size of a field in bytes. If the object is a PE file that names its PDB,
+ * also writes the id and name of that PDB. */
 static void put_cfi_header(const struct cfi_writer *w, struct sl_table_writer *t)
 {
     const struct sl_object_info *info = sl_object_info(w->object);

@@ -245,8 +245,8 @@ static enum sl_code pe_x86_64_add_function(struct part_reader *pe, uint32_t begi
     begin_state(&state);
     for (size_t i = depth; i-- > 0 && count >= 0;) {
         count = builder_spend(b, 2u * pe->chain[i].count) ? read_codes(&pe->chain[i], codes) : -1;
-        for (int j = count;
-             i > 0 && j-- > 0;) /* earlier parts; the codes of this part, i == 0, are applied by run_part() */
+        /* earlier parts only: the codes of this part, i == 0, are applied by run_part() */
+        for (int j = count; i > 0 && j-- > 0;)
             pe_x86_64_apply(&state, &pe->chain[i], &codes[j]);
     }
     if (count < 0) {

@@ -115,9 +115,7 @@ void crash_add_file(struct converter_call *call, const struct crash_work *work)
 
 void crash_close_file(struct crash_work *work)
 {
-    sl_close(
-        work->form
-            .fd); /* if the job begins again, because of a damaged cache file, crash_add_file() makes a copy for the worker */
+    sl_close(work->form.fd); /* if the job begins again, crash_add_file() copies the file for the worker instead */
     work->form.fd = -1;
 }
 

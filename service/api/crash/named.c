@@ -233,8 +233,8 @@ static enum sl_code named_write(struct job *job, void *arg, struct sl_error *err
                        "the addresses have more than %llu frames, with inlined functions (max_response_frames)",
                        (unsigned long long)job->config->max_response_frames);
     enum sl_code code = named_write_file(job, work, error);
-    native_check_residency(
-        &work->crash.native); /* which tables are in memory now: later requests may read those on the loop */
+    /* checks which tables are in memory now: later requests may read those on the loop */
+    native_check_residency(&work->crash.native);
     return code;
 }
 

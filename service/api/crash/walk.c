@@ -69,8 +69,9 @@ static void start_symbol_prefetch(struct dump_walk *w, size_t index)
     fiber_start_helper(&w->ahead, prefetch_symbols, ahead);
 }
 
-/* Adds a table of the module to those that the next round gets; with `table` NULL the round is told that there is none. Addresses relative
- * to the module and to its table differ by `ahead` if a tool has put segments in front of those of the program (symbol_table_base). */
+/* Adds a table (CFI cache or symbols) to those that the next round gets; with `table` NULL the round is told that there is none. Addresses
+ * relative to the module and to its table differ by `ahead` if a tool has put segments in front of those of the program
+ * (symbol_table_base). */
 static void add_table(struct dump_walk *w, size_t index, bool is_symbols, const struct search_result *found,
                       const struct sl_table *table)
 {
@@ -143,8 +144,8 @@ static void find_table(void *arg)
         find_cfi(wanted->w, wanted->module);
 }
 
-/* If the tables found so far and the `wanted` new ones are more than a converter can get, drops the old ones; a walk that still needs one
- * will ask again. SL_UNSUPPORTED if that has happened too often: a file can be made so that it never ends. */
+/* If the tables (CFI caches and symbols) found so far and the `wanted` new ones are more than a converter can get, drops the old ones; a
+ * walk that still needs one will ask again. SL_UNSUPPORTED if that has happened too often: a file can be made so that it never ends. */
 static enum sl_code make_room(struct dump_walk *w, size_t wanted, struct sl_error *error)
 {
     if (w->found_count + wanted <= CONVERTER_MAX_TABLES || !w->found_count)
@@ -159,8 +160,8 @@ static enum sl_code make_room(struct dump_walk *w, size_t wanted, struct sl_erro
     return SL_OK;
 }
 
-/* Collects the tables that walks wait for, each once, at most CONVERTER_MAX_TABLES; `pointers` get the addresses of the `items`.
- * SL_MALFORMED if a walk asks for a table that it has been given: then the converter's answer is wrong. */
+/* Collects the tables (CFI caches and symbols) that walks wait for, each once, at most CONVERTER_MAX_TABLES; `pointers` get the addresses
+ * of the `items`. SL_MALFORMED if a walk asks for a table that it has been given: then the converter's answer is wrong. */
 static enum sl_code collect_wanted(struct dump_walk *w, struct wanted_table *items, void **pointers, size_t *count,
                                    struct sl_error *error)
 {
@@ -185,7 +186,7 @@ static enum sl_code collect_wanted(struct dump_walk *w, struct wanted_table *ite
     return SL_OK;
 }
 
-/* Searches all tables that walks wait for, at the same time. */
+/* Searches all tables (CFI caches and symbols) that walks wait for, at the same time. */
 static enum sl_code find_wanted(struct dump_walk *w, struct sl_error *error)
 {
     struct wanted_table items[CONVERTER_MAX_TABLES];
@@ -205,8 +206,8 @@ static enum sl_code find_wanted(struct dump_walk *w, struct sl_error *error)
 
 /* ---- tables that are offered ---- */
 
-/* Adds a table of a module to those of the round if the result of an earlier search for it is in memory, and it has at most `*bytes`, which
- * are reduced. True if the round knows the table now, or knows that there is none. */
+/* Adds a table of a module (CFI cache or symbols) to those that the first round gets, if the result of an earlier search for it is in
+ * memory and it has at most `*bytes`, which are reduced. True if the round gets the table, or is told that there is none. */
 static bool offer_table(struct dump_walk *w, size_t index, bool is_symbols, uint64_t *bytes)
 {
     if (w->modules[index].has[is_symbols])
@@ -221,8 +222,8 @@ static bool offer_table(struct dump_walk *w, size_t index, bool is_symbols, uint
     return true;
 }
 
-/* Adds tables to the first round that no walk has asked for yet, but whose search results are in memory. For a module whose CFI cache is
- * not among them, walks do not get to the point where they need its symbols. */
+/* Gives the first round tables (CFI caches and symbols) that no walk has asked for yet, but whose search results are in memory. For a
+ * module whose CFI cache is not among them, walks do not get to the point where they need its symbols. */
 static void offer_tables(struct dump_walk *w)
 {
     uint64_t bytes = MAX_OFFERED_BYTES;
@@ -230,7 +231,7 @@ static void offer_tables(struct dump_walk *w)
     if (w->found_count + MAX_OFFERED > CONVERTER_MAX_TABLES)
         return;
     for (size_t i = 0; i < w->dump->crash.module_count && i < MAX_PEEKED; i++) {
-        if (w->table_count - asked + 2 > MAX_OFFERED)
+        if (w->table_count - asked + 2 > MAX_OFFERED) /* a module may add two tables */
             break;
         if (offer_table(w, i, false, &bytes))
             offer_table(w, i, true, &bytes);

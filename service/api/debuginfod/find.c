@@ -108,14 +108,15 @@ static enum sl_code search_type(struct debuginfod_request *r, struct debuginfod_
     return judge(&file->found);
 }
 
-/* Searches ELF files, then WASM modules, whose build ids have the same form. */
+/* A debuginfod_attempt, whose `arg` is a struct debuginfod_file: searches an ELF file, then a WASM module, as build ids of both have the
+ * same form. */
 enum sl_code debuginfod_find_file(struct debuginfod_request *r, void *arg)
 {
     struct debuginfod_file *file = arg;
     enum sl_code code = search_type(r, file, OBJECT_ELF);
     if (code == SL_NOT_FOUND)
         code = search_type(r, file, OBJECT_WASM);
-    if (code == SL_BUSY)
+    if (code == SL_BUSY) /* the client waits: ask sources that failed again soon */
         debuginfod_hurry(&file->found.candidates);
     return code;
 }

@@ -89,8 +89,8 @@ static enum sl_code read_objects(struct debuginfod_request *r, struct source_sea
             return code;
         if (code == SL_OK && reading.found && !s->text.failed)
             return SL_OK;
-        note_failure(s, s->text.failed ? SL_BUSY
-                                       : SL_OK); /* SL_BUSY: memory was short, so the text may be in this object */
+        /* SL_BUSY: memory was short, so the text may be in this object */
+        note_failure(s, s->text.failed ? SL_BUSY : SL_OK);
         sl_buf_free(&s->text);
     }
     return SL_NOT_FOUND;
