@@ -89,7 +89,7 @@ static bool may_be_jvm(unsigned marks)
 }
 
 /* True for frames of functions that are part of a JavaScript engine, "at Array.map (<anonymous>)", "at async Promise.all (index 0)".
- * The parser of JVM traces accepts them too, although they are none. */
+ * The parser of JVM traces accepts them too, although they are no JVM frames. */
 static bool is_of_js_engine(const struct sl_jvm_trace_frame *frame)
 {
     return sl_str_equal(frame->file, SL_STR("<anonymous>")) || sl_str_equal(frame->file, SL_STR("native")) ||

@@ -13,7 +13,7 @@ static void put_unchanged(const struct sl_text_frame *f, struct sl_buf *out)
     sl_buf_str(out, f->end);
 }
 
-/* Ends a written line as the input line ended: with LF, CR LF, or, if it is the last line of the frame, perhaps nothing. */
+/* Ends a written line as the input line ended, with LF or CR LF. If the input line has no end, only lines before the last one get an LF. */
 static void put_line_end(const struct sl_text_frame *f, bool is_last, struct sl_buf *out)
 {
     if (!is_last && !f->end.size)

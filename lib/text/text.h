@@ -65,7 +65,7 @@ struct sl_text_frame { /* a frame of native code; texts are views of the line */
     bool is_named;  /* the text has the source line (for Rust: the function) already: not looked up, stays as it is */
     uint64_t address;
     uint64_t absolute;    /* the same address in the process; 0: unknown */
-    uint32_t module;      /* index in sl_text.modules; SL_TEXT_NO_MODULE */
+    uint32_t module;      /* index in sl_text.modules, or SL_TEXT_NO_MODULE */
     struct sl_str symbol; /* the name that the text has; may be empty */
     struct sl_str path;   /* source path that the text has (empty: none), with `line` (0: none) */
     uint32_t line;
@@ -148,7 +148,7 @@ struct sl_text {
     struct sl_text_module *modules;
     size_t module_count, module_capacity;
     uint64_t counts[SL_TEXT_FORMATS]; /* frames of each format so far */
-    uint64_t max_frames;              /* set after sl_text_begin(): further frames are copied; UINT64_MAX: no limit */
+    uint64_t max_frames; /* set after sl_text_begin(); more frames become text to copy; UINT64_MAX: no limit */
     /* private from here on */
     struct sl_map by_name;        /* name and id -> index + 1 in `modules` */
     struct sl_map by_number;      /* markup's number of a module -> index + 1, since the last {{{reset}}} */

@@ -188,8 +188,8 @@ static void arm64_rules(struct unwind_rules *rules, uint32_t encoding)
         break;
     case ARM64_MODE_FRAMELESS:
         compact_set(rules, rule_offset(SL_UNWIND_CFA, ARM64_SP, 16 * (int64_t)(encoding >> 12 & 0xFFF)));
-        compact_set(rules,
-                    rule_offset(SL_UNWIND_RA, ARM64_LR, 0)); /* the same as rule_register(SL_UNWIND_RA, ARM64_LR) */
+        /* the same as rule_register(SL_UNWIND_RA, ARM64_LR) */
+        compact_set(rules, rule_offset(SL_UNWIND_RA, ARM64_LR, 0));
         arm64_pairs(rules, encoding, -8);
         break;
     default:
@@ -387,8 +387,8 @@ enum sl_code compact_read(struct sl_object *object, struct sl_bytes info, const 
         return b->code = sl_fail(b->error, SL_MALFORMED,
                                  "__unwind_info: the index of %u pages at offset 0x%x extends beyond the section",
                                  count, index);
-    sl_object_section(object, "text", &c.text,
-                      &c.text_address); /* without it frame sizes in instructions are not found */
+    /* if there is none, x86_indirect() finds no frame sizes */
+    sl_object_section(object, "text", &c.text, &c.text_address);
     /* An entry of the index has three words: address of the first function of a page, offset of the page, offset of
      * its LSDAs. The last entry has no page, only the end of the one before it. */
     uint64_t base = sl_read_u32(&r), page_offset = sl_read_u32(&r);

@@ -2,7 +2,8 @@
 #include "unwind/walk_impl.h"
 #include "unwind/dwarf.h"
 
-enum { MAX_DEPTH = 32, MAX_STEPS = 2048 }; /* values on the stack; operations executed, as an expression may loop */
+/* MAX_DEPTH: of values on the stack. MAX_STEPS: of operations executed, because an expression may loop. */
+enum { MAX_DEPTH = 32, MAX_STEPS = 2048 };
 
 struct stack_machine {
     const struct walk_scope *scope; /* the registers and memory that the expression may read */

@@ -31,7 +31,7 @@ struct instructions {
 struct ehabi_machine {
     struct instructions in;
     struct unwind_rules *rules;
-    uint16_t base; /* the virtual stack pointer is base + offset */
+    uint16_t base; /* number of a register: the virtual stack pointer is its value at the call plus `offset` */
     int64_t offset;
 };
 

@@ -7,8 +7,8 @@
 #include "unwind/unwind.h"
 
 enum {
-    MAX_SLOTS = 192,         /* maximum of registers with rules in a range: more than any architecture has */
-    MAX_ROW_RULES = 1 << 17, /* maximum of rules of a range in memory; a longer range is split */
+    MAX_SLOTS = 192,         /* maximum number of registers with rules in a range: more than any architecture has */
+    MAX_ROW_RULES = 1 << 17, /* maximum number of rules of a range in memory; a longer range is split */
 };
 
 /* All rules at an address. Within a range (code for which one FDE or the like has rules) a register gets a slot when it is first mentioned
@@ -141,7 +141,7 @@ struct cfi_section_data { /* a section of call frame information */
     unsigned pointer_size;
     bool big_endian;
     bool is_eh;   /* .eh_frame, else .debug_frame */
-    bool swapped; /* Apple's 32-bit x86 numbers esp and ebp in reverse */
+    bool swapped; /* the numbers of esp and ebp are exchanged, as in __eh_frame of Apple's 32-bit x86 */
 };
 
 /* Reads every FDE of the section and passes its rules to the builder. Returns b->code. */

@@ -27,13 +27,13 @@ enum {
 
 struct info { /* UNWIND_INFO */
     uint8_t version, flags, count;
-    uint8_t frame_register, frame_offset; /* Microsoft's number of the register; units of 16 bytes */
+    uint8_t frame_register, frame_offset; /* Microsoft's number of the register; its offset in units of 16 bytes */
     const uint8_t *codes;                 /* `count` slots of two bytes; a code has one to three of them */
 };
 
 struct unwind_x86_64_code {
     uint8_t offset;   /* end of its instruction, counted from the start of the function part */
-    uint8_t op, info; /* UWOP_*; OpInfo, whose meaning depends on it */
+    uint8_t op, info; /* UWOP_*; Microsoft's OpInfo, whose meaning depends on `op` */
     uint32_t operand; /* for codes with more than one slot; in bytes */
 };
 

@@ -99,7 +99,7 @@ struct sl_walk_target {
     /* Budget shared by the walks of one dump, on any thread. Rules, expressions and stack words cost steps; when they are used
      * up, walks end where they are. NULL = unlimited. */
     struct sl_budget *work;
-    uint64_t address_mask; /* arm64: address bits of pointers; 0 = derive them from the modules */
+    uint64_t address_mask; /* arm64: mask of the address bits in pointers; 0 = derive it from the modules */
 };
 
 /* The memory region that contains the stack; without bytes only the innermost frame is found. `read` (may be NULL) reads a word of `size`

@@ -58,7 +58,7 @@ struct sl_walk_state {
     const struct sl_range_map *module_map;
     struct walk_frame frame; /* the last frame found */
     uint32_t inner_params;   /* bytes of parameters of the frame that `frame` called, from STACK WIN */
-    uint64_t address_mask;   /* arm64: address bits of code addresses and frame pointers */
+    uint64_t address_mask;   /* arm64: mask of the address bits in pointers; the others may have a signature */
     enum sl_walk_need need;
     size_t needs; /* index of the module that `need` is about */
     bool over;

@@ -8,7 +8,7 @@
 enum access {
     ACCESS_GRANTED,
     ACCESS_MISSING,   /* the request sends no key */
-    ACCESS_MALFORMED, /* the header has not the form of a key */
+    ACCESS_MALFORMED, /* the header does not have the form of a key */
     ACCESS_UNKNOWN,   /* no configured key has this id and secret */
     ACCESS_BLOCKED,   /* malformed or unknown key, and the client has sent too many of those (access_note_wrong_key) */
     ACCESS_EXPIRED,

@@ -48,7 +48,7 @@ static inline bool answer_limit_fits(const struct answer_limit *limit, const str
     return limit->max >= behind && out->size <= limit->max - behind;
 }
 
-/* Returns how many bytes to reserve for an answer of `expected` bytes, of which more than the limit will not be written. */
+/* Returns how many bytes to reserve for an answer that would have `expected` bytes without the limit. */
 uint64_t answer_limit_reserve(const struct answer_limit *limit, uint64_t expected);
 
 /* If frames were left out: writes the member "omitted_frames" into the open object, and a warning into the log. */

@@ -64,7 +64,7 @@ uint64_t json_job_limit(const struct http_exchange *x);
         .method = "POST", .pattern = (pattern_), .handler = job_handle, .takes_work = true, .check = job_check,        \
         .body_limit = json_job_limit, .body_weight = JSON_WEIGHT, .rights = API_RIGHT("symbolicate"), .job = (job_)    \
     }
-/* http_route.body_weight: a JSON body and the structs that are made of it take at most this many times the body's size of memory. */
+/* http_route.body_weight: a JSON body and the structs that are made of it take at most this many times as much memory as the body alone. */
 enum { JSON_WEIGHT = 4 };
 
 /* Returns "ready", "draining" or "not ready"; GET /ready gives the reason. Loop thread. */

@@ -131,8 +131,8 @@ static enum sl_code convert_core(struct job *job, struct crash_work *work, job_s
     struct core_result result;
     enum sl_code code =
         crash_convert(job, work, &converter_core, CONVERTER_OPTIONS(options), &result, POOL_WALK, take, error);
-    if (code ==
-        SL_OK) /* the converter's result has it, for core_analyse(); the packed dump that `take` has read does not */
+    /* the packed dump that `take` has read lacks it, but core_analyse() needs it */
+    if (code == SL_OK)
         ((struct dump_work *)work)->dump.has_exception = result.has_exception;
     return code == SL_OK ? add_vdso(work, &result, error) : code;
 }

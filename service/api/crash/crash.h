@@ -88,8 +88,7 @@ struct crash_work { /* request of a job */
     bool has_vdso;               /* cores: the kernel's library has been added to the request's own files */
     struct crash_form form;
     /* used while crash_convert() runs */
-    struct converter_input
-        code; /* a second file to read: the module's code with the instruction that crashed; no bytes: none */
+    struct converter_input code;    /* a second file to read: the code of the module that crashed; no bytes: none */
     struct sl_str code_id;          /* that the file in `code` must have */
     int packed_fd;                  /* file with the converter's output */
     struct sl_bytes packed;         /* a copy of that output in the arena */

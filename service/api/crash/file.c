@@ -31,8 +31,8 @@ bool crash_read_local(struct job *job, void *arg, const void *asked, struct json
     request->sources = file->sources;
     request->source_count = file->source_count;
     request->options.apply_source_context = file->no_source_context ? SL_BOOL_FALSE : SL_BOOL_TRUE;
-    request->reports_line_starts =
-        file->walked != NULL; /* commands that print the dump also print where a line begins */
+    /* commands that print the walked dump also print where a line begins */
+    request->reports_line_starts = file->walked != NULL;
     request->options.extract_variables = file->variables ? SL_BOOL_TRUE : SL_BOOL_FALSE;
     request->options.dif_candidates = file->candidates ? SL_BOOL_TRUE : SL_BOOL_FALSE;
     work->local = file;

@@ -13,7 +13,7 @@
 
 enum {
     LARGE_FILE = 1 << 20, /* bytes from which reading a file counts as heavy work */
-    MEMORY_TIMES = 4,     /* reading or writing a file takes at most so many times its size of memory */
+    MEMORY_TIMES = 4,     /* reading or writing a file takes as much memory as so many times its size, at most */
 };
 
 struct named_work {

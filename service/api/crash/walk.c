@@ -16,8 +16,7 @@ enum {
     MAX_FORGOTTEN = 64,     /* how often the tables may be dropped because they are too many */
     MAX_OFFERED = 48,       /* tables that the first round gets without having asked for them */
     MAX_PEEKED = 256,       /* in the first round, tables are looked for in memory for so many modules */
-    MAX_OFFERED_BYTES =
-        64 << 20, /* size of all tables that the first round gets unasked; they count as input of the worker */
+    MAX_OFFERED_BYTES = 64 << 20, /* of all tables that the first round gets unasked: they are input of a worker */
 };
 
 /* ---- modules ---- */

@@ -15,7 +15,7 @@ struct walked_module {
     struct native_unwind unwind;     /* unwind status, as answers report it */
     /* private; the arrays have an element for the CFI cache (0) and one for the symbols (1) */
     bool is_asked; /* a walk has needed the CFI cache, so prefetching its symbols has begun */
-    bool wants[2]; /* while the wanted tables are collected: it is among them */
+    bool wants[2]; /* used while the tables that walks wait for are collected: this one is among them already */
     bool has[2];   /* the next round gets the table, or is told that there is none */
 };
 
@@ -26,20 +26,21 @@ struct dump_walk {
     struct walked_module *modules; /* one per module of the crash, same order */
     struct sl_arena *arena;
     bool frame_pointer_first, keeps_registers; /* as in struct sl_walk_target */
-    bool compat;           /* walk as Symbolicator does (unwind/walk.h), at most the innermost 256 frames a stack */
-    bool finds_symbols;    /* prefetch: search symbols of modules with frames while the walk goes on */
-    bool wants_variables;  /* symbols must include local variables */
-    size_t max_frames;     /* of all threads together; beyond it a thread gets only its first frame */
-    struct sl_budget work; /* of all threads together; when it is used up, the frames found so far are the result */
+    bool compat;          /* walk as Symbolicator does (unwind/walk.h), at most the innermost 256 frames a stack */
+    bool finds_symbols;   /* prefetch: search symbols of modules with frames while the walk goes on */
+    bool wants_variables; /* symbols must include local variables */
+    size_t
+        max_frames; /* limit for all threads together; when it is reached, further threads get only their first frame */
+    struct sl_budget work; /* for all threads together; when it is used up, the frames found so far are the result */
     /* private */
     struct sl_arena own;  /* memory that only the walks need; used on the pool too, unlike `arena` */
     struct sl_buf stacks; /* the converter's INPUT_STACKS */
     struct thread_walk *walks;
     size_t walk_count, live;              /* all walks; the first `live` ones are not over */
-    struct walk_table *tables;            /* that the next round gets, also those for which there is none */
+    struct walk_table *tables;            /* tables that the next round gets, or is told that there are none */
     const struct search_result **results; /* of each table: the search for it */
     struct converter_input *inputs;       /* the tables that were found */
-    size_t table_count, found_count;      /* of `tables` and `results`; of `inputs` */
+    size_t table_count, found_count;      /* number of `tables` and `results`; of `inputs` */
     unsigned forgotten;                   /* how often the tables had to be dropped because they were too many */
     struct fiber_group ahead;             /* prefetches of symbols */
     struct sl_error error;                /* of a search that ends the whole walk; code 0: none */

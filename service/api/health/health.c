@@ -177,8 +177,8 @@ static void answer_metrics(struct http_exchange *x)
     struct sl_str accept = http_header(x, "accept");
     struct metrics_text metrics = {.config = config_retain(service->config)};
     struct sl_error error;
-    metrics.open_metrics = accept.size && memmem(accept.data, accept.size, "application/openmetrics-text",
-                                                 28); /* 28: length of the name */
+    /* 28: the length of the name */
+    metrics.open_metrics = accept.size && memmem(accept.data, accept.size, "application/openmetrics-text", 28);
     jobs_collect_metrics(service);
     metric_set(METRIC_READY, strcmp(service_state(service), "ready") == 0, NULL, NULL, NULL);
     metric_set(METRIC_DRAINING, service->draining ? 1 : 0, NULL, NULL, NULL);
