@@ -253,7 +253,8 @@ static bool read_after_number(struct sl_text *t, struct sl_str line, struct sl_s
     return !is_in && (read_systemd(t, line, s.at, f) || read_eu_stack(t, line, (struct sl_scan){behind, s.end}, f));
 }
 
-/* Finds a frame that begins with `#` and a number, anywhere in the line; read_after_number() recognises its format. */
+/* Finds a frame that begins with `#` and a number, at the start of the line or behind a blank, `|`, `>` or `:` (is_edge);
+ * read_after_number() recognises its format. */
 static bool read_numbered(struct sl_text *t, struct sl_str line, struct sl_text_frame *f)
 {
     const char *end = line.data + line.size, *at = line.data;

@@ -202,8 +202,8 @@ bool sl_text_next(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *
     }
     if (rest->size > SL_TEXT_MAX_LINE || t->out_of_memory)
         return return_rest(rest, piece);
-    if (t->in_parts &&
-        read_part(t, rest, piece)) { /* tried alone, as each of the other readers looks at the whole rest */
+    /* tried alone, as each of the other readers looks at the whole rest */
+    if (t->in_parts && read_part(t, rest, piece)) {
         count(t, piece);
         return true;
     }

@@ -91,6 +91,7 @@ static void machine_swap(struct stack_machine *m, size_t below)
  * other operation. */
 static bool machine_binary(struct stack_machine *m, unsigned op)
 {
+    /* the operations from DW_OP_and to DW_OP_ne, except those with one operand on the stack */
     if (op < DW_OP_and || op > DW_OP_ne || op == DW_OP_neg || op == DW_OP_not || op == DW_OP_plus_uconst ||
         op == DW_OP_bra)
         return false;

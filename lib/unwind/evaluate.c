@@ -59,7 +59,7 @@ static bool base_value(const struct walk_scope *scope, unsigned base, uint64_t *
 }
 
 /* Computes the value that the rule gives register `number` of the caller. False, and `*value` is 0, if it is undefined or cannot be
- * computed. False also if the work budget is used up. */
+ * computed. False, and `*value` is not set, if the work budget is used up. */
 static bool rule_value(const struct walk_scope *scope, const struct sl_cfi *cfi, const struct sl_unwind_rule *rule,
                        unsigned number, uint64_t *value)
 {

@@ -62,7 +62,7 @@ bool postfix_evaluate(const struct walk_scope *scope, struct sl_str program, uin
     size_t depth = 0;
     struct sl_str token;
     while ((token = next_field(&program)).size) {
-        /* any token may be a register, whose name is searched in a list */
+        /* any token may be a register, whose name is searched in a list; a long token takes more time */
         if (!walk_spend(scope->s, WALK_COST_NAME + (uint32_t)token.size / 16))
             return false;
         if (is_operator(token)) {

@@ -146,6 +146,7 @@ unsigned walk_scan_words(const struct walk_frame *callee)
 enum walk_result walk_by_scan(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller)
 {
     const struct walk_cpu *cpu = s->cpu;
+    /* `last`: the highest address that a word of the stack can have */
     uint64_t at = callee->registers.value[cpu->sp], last = walk_truncate(cpu, UINT64_MAX) - cpu->word, value;
     if (!walk_known(&callee->registers, cpu->sp))
         return WALK_NOTHING;

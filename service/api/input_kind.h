@@ -29,8 +29,8 @@ enum input_kind input_kind_detect(struct sl_bytes bytes);
 
 /* ---- input_unread.c ---- */
 
-/* Returns advice for an input that another option reads ("this looks like a Java stack trace: pass --mapping FILE ..."), or that lacks the
- * addresses needed to symbolicate it (a report of Valgrind with frames `???`); else NULL. */
+/* Returns advice for an input that another option reads ("this looks like a Java stack trace: pass --mapping FILE ..."), or that lacks what
+ * symbolication needs (a report of Valgrind with frames `???` does not say where modules were loaded); else NULL. */
 const char *input_advice(struct sl_bytes bytes);
 /* For a file that was given as symbols: returns what it is ("a minidump") if it is really an input to symbolicate; else NULL. `path` is
  * its path, whose suffix helps in doubtful cases. */

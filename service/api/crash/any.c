@@ -31,7 +31,7 @@ static bool any_read_type(struct sl_fields *s, const struct sl_json_path *at, vo
                  {SL_STR("applecrashreport"), &crash_apple},
                  {SL_STR("core"), &crash_core}};
     struct sl_str type;
-    size_t where = s->json->at;
+    size_t where = s->json->at; /* position of the value, for the error message */
     if (!sl_fields_text(s, at, &type))
         return false;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)

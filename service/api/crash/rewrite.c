@@ -48,7 +48,8 @@ static bool is_refused(struct sl_str rest)
     return numbered || recursive || starts_with_any(rest, starts, sizeof starts / sizeof *starts);
 }
 
-/* Returns the offset of the first construct in the pattern that RE2 does not have (is_refused); the pattern's size if there is none. */
+/* Returns the offset of the first construct in the pattern that RE2 does not have (is_refused); the pattern's size if there is none. In a
+ * character class ([...]) and behind a backslash the characters of such constructs have no special meaning. */
 static size_t find_refused(struct sl_str pattern)
 {
     bool in_class = false;

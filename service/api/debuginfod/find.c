@@ -135,7 +135,7 @@ static bool peek(struct debuginfod_request *r, struct debuginfod_file *file)
 enum sl_code debuginfod_get_file(struct debuginfod_request *r, enum purpose purpose, struct debuginfod_file *file)
 {
     *file = (struct debuginfod_file){.purpose = purpose};
-    bool is_cached = peek(r, file);
+    bool is_cached = peek(r, file); /* before `list` is cleared, without which cached results are not found */
     if (r->where.max_size)
         r->where.list = 0; /* do not cache the result of this search: other requests may accept larger files */
     enum sl_code code = is_cached ? SL_OK : debuginfod_retry(r, debuginfod_find_file, file);

@@ -154,7 +154,7 @@ static enum sl_code get_file(struct debuginfod_request *r, struct source_search 
         return SL_OK;
     }
     s->item = NULL;
-    if (search_is_passing(code))
+    if (search_is_passing(code)) /* a failure that may pass: a client waits, so the source may be asked again soon */
         origin_hurry_probe(source->id, file->uri);
     return note_failure(s, code) ? SL_NOT_FOUND : SL_CANCELLED;
 }
