@@ -441,7 +441,8 @@ static bool read_apple(struct sl_text *t, struct sl_str line, size_t prefix, str
     uint64_t base;
     sl_scan_blanks(&s);
     const char *begin = s.at;
-    if (!sl_scan_digits(&s, &f->number) || f->number.size > 5 || !sl_scan_blanks(&s)) /* no stack has 100000 frames */
+    if (!sl_scan_digits(&s, &f->number) || f->number.size > 5 ||
+        !sl_scan_blanks(&s)) /* longer numbers are none of frames */
         return false;
     const char *name = s.at, *at = memmem(s.at, sl_scan_left(&s), " 0x", 3);
     if (!at || at == name)

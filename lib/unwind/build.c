@@ -20,7 +20,7 @@ bool builder_init(struct unwind_builder *b, struct sl_unwind_sink *sink, enum sl
         .account = {.budget = budget},
         .arena = {.budget = budget},
     };
-    b->last = malloc(sizeof *b->last); /* the rules last stored, for comparison; large, so it is allocated apart */
+    b->last = malloc(sizeof *b->last); /* the rules at the last address, with which the next ones are compared */
     return b->last != NULL;
 }
 
