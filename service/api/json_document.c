@@ -44,10 +44,9 @@ bool json_document(struct sl_str text, struct sl_arena *arena, bool (*read)(stru
     size_t limit = arena->limit;
     arena->limit = arena->used + PER_BYTE * text.size + ALWAYS;
     bool good = read(&s) && sl_json_end(&j);
-    /* for the length of this call only: the caller's limit is restored */
     if (!good)
         *failure = find_failure(&s);
-    arena->limit = limit;
+    arena->limit = limit; /* the caller's again */
     return good;
 }
 

@@ -12,8 +12,8 @@ struct json_failure {
 
 /* Reads a whole document: calls `read`, which reads its one value with s->json into s->context. The result may keep views of `text`.
  * May allocate three times the document's size and 1 MiB from the arena; a document that needs more is refused (413). False:
- * `failure` is set, its text is in the arena; malformed JSON is reported (400) even if a wrong member comes before it. Pure: loop or
- * pool. */
+ * `failure` is set, its text is in the arena; malformed JSON is reported (400) even if a wrong member comes before it. Runs on the loop
+ * or the pool. */
 bool json_document(struct sl_str text, struct sl_arena *arena, bool (*read)(struct sl_fields *s), void *context,
                    struct json_failure *failure);
 

@@ -18,5 +18,6 @@ const struct frame_lines *frame_lines_keep(const struct sl_context *found, uint6
 /* Writes the members "pre_context", "context_line" and "post_context"; an array without lines is not written. */
 void frame_lines_write(struct sl_json_writer *w, const struct frame_lines *lines);
 
-/* Writes these members as the request had them: the arrays are raw JSON. Texts with data NULL are not written. */
+/* Writes "pre_context", "context_line" and "post_context" as the request had them: the arrays are raw JSON. Texts with data NULL are not
+ * written. */
 void frame_lines_write_sent(struct sl_json_writer *w, struct sl_str before, struct sl_str line, struct sl_str after);

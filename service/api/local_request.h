@@ -21,7 +21,7 @@ struct local_file_query { /* what a script, a source map or a source is looked u
     struct sl_str path;   /* data NULL: none */
     bool is_map;
     const struct sl_debug_id *id;      /* NULL: none */
-    struct sl_str stem, release, dist; /* stem of `path`; data NULL: unknown */
+    struct sl_str stem, release, dist; /* `stem`: of `path`, without host, query and file suffix; data NULL: unknown */
 };
 
 struct local_request {
@@ -30,7 +30,7 @@ struct local_request {
     struct sl_str scope;          /* scope of cached files; data NULL: the global one. Mozilla's API has none */
     const struct source *sources; /* of debug files, JVM mappings and bundles; searched in this order */
     size_t source_count;
-    bool own_sources; /* the sources that the body names are used as well, after these */
+    bool own_sources; /* the sources that the body names are asked as well, after `sources` */
     bool no_scraping, no_source_context;
     bool candidates;                      /* native: the answer lists the files that were tried for each module */
     bool variables;                       /* native: frames have local variables */
@@ -38,7 +38,7 @@ struct local_request {
     const struct local_mapping *mappings; /* JVM: replace mappings that the sources have */
     size_t mapping_count;
     /* JavaScript: finds local files. With it the source that the body names is not asked, unless own_sources. Sets `*items` to the
-     * `*count` files that match the query, in the arena. Pure. False when out of memory. NULL: no local files. */
+     * `*count` files that match the query, in the arena. Must not suspend. False when out of memory. NULL: no local files. */
     bool (*look_up)(void *arg, const struct local_file_query *query, struct sl_arena *arena, struct artifact **items,
                     size_t *count);
     void *look_up_arg;

@@ -13,7 +13,7 @@
 struct local_script_frame {
     struct sl_str url;
     enum { LOCAL_SCRIPT_MAPPED, LOCAL_SCRIPT_NOT_COVERED, LOCAL_SCRIPT_UNMAPPED } outcome;
-    struct sl_str problem; /* why the script's source map could not be used; data NULL: there is no script */
+    struct sl_str problem; /* LOCAL_SCRIPT_UNMAPPED: why there is no usable source map; data NULL: the script was not found */
     uint32_t bad_scopes;   /* number of the first malformed item of `scopes` in the source map; 0: none */
 };
 
@@ -34,7 +34,7 @@ struct local_text {
     struct sl_jvm_trace
         *trace; /* mappings for a text answer; the caller's, for all parts; NULL: JVM frames are copied */
     /* Asked for modules of which the text has only a name or path: sets the module's type and ids. False: unknown or ambiguous.
-     * NULL: such modules stay unknown. Pure. */
+     * NULL: such modules stay unknown. Must not suspend. */
     bool (*find_id)(void *arg, struct sl_str name, struct object_id *id);
     void *find_id_arg;
     /* Called for each module that frames lie in, after its look-up. NULL: not called. */

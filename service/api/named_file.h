@@ -4,7 +4,7 @@
  *
  *     named_profile_read ──▶ module, address ──▶ (look-up) ──▶ take ──▶ write ──▶ end
  *
- * All structs lie in the arena; they keep views of the text, which must outlive them. Pure. */
+ * All structs lie in the arena; they keep views of the text, which must outlive them. Nothing here suspends. */
 #pragma once
 
 #include "base/arena.h"

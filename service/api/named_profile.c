@@ -116,6 +116,10 @@ enum sl_code named_profile_read(struct sl_str text, struct sl_arena *arena, stru
     named->names = SL_ARENA_ARRAY(arena, struct sl_profile_name, named->profile.address_count + 1);
     if (!named->names)
         return sl_fail(error, SL_BUSY, "out of memory");
-    *file = (struct named_file){arena, named->profile.lib_count, named->profile.address_count, &profile_format, named};
+    *file = (struct named_file){.arena = arena,
+                                .module_count = named->profile.lib_count,
+                                .address_count = named->profile.address_count,
+                                .format = &profile_format,
+                                .of_format = named};
     return SL_OK;
 }

@@ -15,11 +15,14 @@
 #include "fetch/fetch.h"
 #include "id/id.h"
 
-enum { UNFETCHED_MS = 5000, JOB_CHUNK = 32768 /* usual size of an arena's first chunk */ };
+/* UNFETCHED_MS: how long after a client's last poll the service still waits for it to fetch the result before it stops.
+ * JOB_CHUNK: usual size of the first chunk of a job's arena, in bytes. */
+enum { UNFETCHED_MS = 5000, JOB_CHUNK = 32768 };
 
-enum { CROWD_CHUNK = 5120 }; /* smaller first chunk while MAX_SPARE jobs or more run: most of them only wait */
+enum { CROWD_CHUNK = 5120 }; /* smaller first chunk of arenas while MAX_SPARE jobs or more run: most of those jobs only wait */
 
-/* Limits of the free list of jobs. Their arenas keep their memory, so that the next job causes no page faults. */
+/* Limits of the free list of jobs: number of jobs, bytes of one arena, bytes of all their arenas. The arenas keep their memory, so that
+ * the next job causes no page faults. */
 enum { MAX_SPARE = 64, MAX_SPARE_ARENA = 1 << 20, MAX_SPARE_BYTES = 4 << 20 };
 
 static const char *const outcome_names[] = {"running",        "completed", "failed",   "timeout",
@@ -44,8 +47,8 @@ bool service_idle(const struct service *service)
 
 /* ---- making and ending jobs ---- */
 
-/* Takes a job from the free list, whose arena may still have its memory, or allocates one. If the arena has none, its first chunk
- * gets the usual size. NULL when out of memory. */
+/* Takes a job from the free list, or allocates one. The arena of a listed job may still have its memory; if not, its first chunk gets
+ * JOB_CHUNK bytes. A new job's first chunk is smaller while many jobs run. NULL when out of memory. */
 static struct job *job_alloc(struct service *service)
 {
     struct job *job = service->spare;
@@ -81,8 +84,9 @@ struct job *job_new(struct http_exchange *x, const struct job_kind *kind, struct
     return NULL;
 }
 
-/* Frees what the job needed for its work, its configuration and memory. Keeps the arena for the next job if it has the usual size; a
- * job whose id was sent to a client stays until its result expires, and there may be many of those, so their arenas are freed. */
+/* Frees what the job needed for its work: its configuration and memory. Keeps the arena for the next job if it has JOB_CHUNK to
+ * MAX_SPARE_ARENA bytes. A job whose id was sent to a client (revealed) stays until its result expires, and there may be many of those,
+ * so their arenas are freed. */
 static void free_work(struct job *job)
 {
     memory_resize(&job->memory, 0);
@@ -94,7 +98,7 @@ static void free_work(struct job *job)
         sl_arena_reset(&job->arena);
 }
 
-/* Frees the job, which has no waiting handlers, or puts it on the free list. */
+/* Frees what the job holds and puts it on the free list, or frees it if the list is full. No handler may use it. */
 void job_discard(struct job *job)
 {
     struct service *service = job->service;
@@ -110,7 +114,7 @@ void job_discard(struct job *job)
         free(job);
         return;
     }
-    if (service->spare_bytes + job->arena.used > MAX_SPARE_BYTES)
+    if (service->spare_bytes + job->arena.used > MAX_SPARE_BYTES) /* the list has too much memory: keep the job without an arena */
         sl_arena_free(&job->arena);
     job->next_spare = service->spare;
     service->spare = job;
@@ -236,13 +240,13 @@ static enum job_outcome classify_outcome(const struct job *job, enum sl_code cod
         return JOB_FAILED;
     if (code == SL_CANCELLED || (code != SL_OK && job->group.cancelled))
         return job->group.expired ? JOB_TIMEOUT : job->is_abandoned ? JOB_CANCELLED : JOB_INTERNAL_ERROR;
-    if (code == SL_BUSY || job->answer.failed)
+    if (code == SL_BUSY || job->answer.failed) /* out of memory; the latter while the answer was written */
         return JOB_BUSY;
     return code == SL_OK ? JOB_COMPLETED : JOB_INTERNAL_ERROR;
 }
 
-/* Ends the job: logs and counts its outcome, stores the result if a client knows the id, and wakes the handlers that wait. If memory
- * for the stored result is missing, the outcome becomes JOB_BUSY. */
+/* Ends the job: logs and counts its outcome, stores the result if a client knows the id (also in Redis, for other nodes), and wakes the
+ * handlers that wait. If memory for the stored result is missing, the outcome becomes JOB_BUSY. */
 static void jobs_finish(struct job *job, enum sl_code code, const struct sl_error *error)
 {
     struct service *service = job->service;
@@ -329,8 +333,8 @@ bool job_slot_free(struct http_exchange *x)
     return false;
 }
 
-/* Makes a version 4 UUID (RFC 9562, section 5.4), but its first 16 bits are the node number. Takes the random bytes from a buffer,
- * which one system call fills for many ids. False if the kernel gives none. */
+/* Makes a version 4 UUID (RFC 9562, section 5.4), but its first 16 bits are the number of this node, to which other nodes forward polls.
+ * Takes the random bytes from a buffer, which one system call fills for many ids. False if the kernel gives none. */
 static bool new_id(struct service *service, uint8_t id[16])
 {
     size_t size = sizeof service->random;
@@ -349,7 +353,7 @@ static bool new_id(struct service *service, uint8_t id[16])
 }
 
 /* Gives the job its id, adds it to service.jobs and runs it until it first suspends; a job that need not wait for anything ends in
- * here. False when out of memory or fibers: everything is undone, the job has not started. */
+ * here. False when out of memory, fibers or random bytes: everything is undone, the job has not started. */
 static bool begin_fiber(struct job *job)
 {
     struct service *service = job->service;
@@ -382,6 +386,7 @@ bool job_begin(struct http_exchange *x, struct job *job)
         return false;
     if (begin_fiber(job))
         return true;
+    /* out of memory or fibers: clients are told the same as when too many jobs run */
     metric_add(METRIC_JOBS_REJECTED, 1, NULL, NULL, NULL);
     http_reply_error(x, 503, "maximum number of concurrent requests reached");
     return false;
@@ -444,8 +449,8 @@ void jobs_collect_metrics(struct service *service)
 
 /* ---- the end ---- */
 
-/* Shuts down: wakes the handlers that wait for jobs, which answer as the service is `stopping`; then cancels the jobs and waits
- * until they have ended and their results are published. */
+/* Shuts down: wakes the handlers that wait for jobs, which see `stopping` and answer at once; then cancels the jobs and waits until
+ * they have ended and their results are published. */
 void service_stop(struct service *service)
 {
     service->stopping = true;

@@ -28,18 +28,19 @@ struct job_kind {
     void (*open)(struct job *job, void *request);
     /* Stores the query and the headers of the HTTP request in `request`, before the body is received. */
     void (*head)(struct http_exchange *x, void *request);
-    /* Parses the body, which lies in the job's arena, into `request`. False: `failure` says why. Pure: runs on the loop or the pool. */
+    /* Parses the body, which lies in the job's arena, into `request`. False: `failure` says why. Runs on the loop or the pool, so it
+     * neither suspends nor uses shared state. */
     bool (*read)(struct job *job, void *request, struct sl_str body, struct json_failure *failure);
-    bool takes_file; /* `receive` also takes application/octet-stream, which is the file itself */
-    size_t files;    /* offset of the request's struct request_files; 0: bodies are JSON only, never forms */
+    bool takes_file; /* the body may also be the file to symbolicate itself, as application/octet-stream */
+    size_t files;    /* offset of the struct request_files in the request; 0: bodies are JSON only, never forms */
     /* Answers a body that `read` refused. NULL: the default answer, which is text for a wrong JSON body and {"detail":...} else. */
     void (*refuse)(struct http_exchange *x, const struct json_failure *failure);
     /* Receives and parses the body itself, instead of `read`. False: the answer is set, or the client is gone. */
     bool (*receive)(struct http_exchange *x, struct job *job, void *request) SL_SUSPENDS;
     /* True if this client may send such a request. False: the answer is set. */
     bool (*is_allowed)(struct http_exchange *x, const void *request);
-    /* Waits for the job, answers in a format of its own, and calls job_remove_client. Query and Content-Type are then not checked by
-     * job_check. NULL: job_answer does this. */
+    /* Waits for the job, answers in a format of its own, and calls job_remove_client; job_check then checks neither query nor
+     * Content-Type. NULL: job_answer waits and answers. */
     void (*answer)(struct http_exchange *x, struct job *job) SL_SUSPENDS;
     /* Copies a command's request (struct local_request or struct crash_file, which outlives the job) into `request`. Instead of
      * `read` when job_run_local starts the job. */
@@ -48,12 +49,13 @@ struct job_kind {
      * cache file turned out to be damaged. */
     job_step *prepare;
     void (*undo)(void *request);
-    /* Second step: does the look-ups. May suspend. When a cache file turned out to be damaged, `reset`, `run` and `write` are called
-     * again. */
+    /* Second step: does the look-ups. May suspend. When a cache file turned out to be damaged, `reset` discards the results, and `run`
+     * and `write` are called again. */
     job_step *run;
     void (*reset)(void *request);
-    /* Third step: writes job->answer, unless `run` has written it. Pure: runs on the executor that `executor` returns (see job_work;
-     * NULL: POOL_SYMBOLICATE), after the bytes that `memory` returns were reserved in addition to the arena. */
+    /* Third step: writes job->answer, unless `run` has written it. Neither suspends nor uses shared state, as it runs on the pool or
+     * where `executor` says (see job_work; NULL: POOL_SYMBOLICATE). `memory` returns how many bytes to reserve for it first, in addition
+     * to the arena. */
     job_step *write;
     unsigned (*executor)(void *request);
     uint64_t (*memory)(const void *request);
@@ -79,14 +81,14 @@ struct job {
     struct answer_limit limit;        /* size limit of the answer */
     struct memory_reservation memory; /* reservation for the arena, and for the answer while it is written */
     struct service *service;
-    const struct config *config; /* configuration at the start of the job; a reference until the work is done */
-    const char *task;            /* task of the kind in the route, even if `read` replaces `kind` */
+    const struct config *config; /* configuration at the start of the job (a reference); NULL when the work is done */
+    const char *task;            /* name for metrics and the log: of the route's kind, even if `read` replaces `kind` */
     const struct job_kind *kind; /* `read` may replace it */
-    bool is_large;               /* the last step reserved so much memory that it runs as POOL_HEAVY */
+    bool is_large;               /* job_reserve was last asked for so much that steps on the pool run as POOL_HEAVY */
     struct sl_str scope;         /* scope of cached files that it may use; in the arena */
     void *request;               /* of kind->size bytes, in the arena; NULL: released */
-    enum sl_code code;           /* result of the steps, unless JOB_RUNNING */
-    enum job_outcome outcome;    /* result; `answer` is set too, unless JOB_RUNNING or JOB_BUSY */
+    enum sl_code code;           /* result of the steps; valid when `outcome` is not JOB_RUNNING */
+    enum job_outcome outcome;    /* JOB_RUNNING, or how the job ended */
     /* private to this folder */
     struct fiber_group group;
     struct fiber_wait_list waiters;
@@ -97,8 +99,8 @@ struct job {
     bool fetched;      /* the result was sent at least once */
     uint8_t id[16];
     char *key_id; /* id of the client's access key, or NULL; clients with another key cannot find the job */
-    uint64_t started_ns, finished_ms, polled_ms; /* begin; end; last poll or reply with its id */
-    uint64_t waited_ns;                          /* time of its fiber in queues; set when it is done */
+    uint64_t started_ns, finished_ms, polled_ms; /* start; end; last poll, or reply with its id */
+    uint64_t waited_ns;                          /* how long its fiber waited in queues; set when it ends */
     struct shared_blob *result;                  /* the stored answer of an ended job whose id a client knows */
     size_t stored_result_bytes;             /* bytes of `result` in memory, counted in service.stored_result_bytes */
     struct job *next_finished, *next_spare; /* links of service.finished_first and service.spare */
@@ -111,7 +113,7 @@ bool job_slot_free(struct http_exchange *x);
 
 /* Allocates a job of this kind with an empty request; job_begin starts it. NULL when out of memory: the answer is set. */
 struct job *job_new(struct http_exchange *x, const struct job_kind *kind, struct sl_str scope);
-void job_discard(struct job *job); /* frees a job that was not begun */
+void job_discard(struct job *job); /* frees a job that was not begun, or has ended and is used by no handler */
 
 /* Starts the steps of the job. True: the job belongs to the service, and is not freed before the caller calls job_remove_client.
  * False: too many jobs run; the answer is set, and the caller frees the job (job_discard). */
@@ -159,7 +161,7 @@ void job_handle(struct http_exchange *x) SL_SUSPENDS;
 
 /* Sets the job's kind, task and scope, and allocates an empty request. False when out of memory. */
 bool job_set_kind(struct job *job, const struct job_kind *kind, struct sl_str scope);
-/* Releases what the request holds, once. */
+/* Releases what the request holds. Further calls do nothing. */
 void job_release(struct job *job);
 
 /* Runs the steps of the job's kind, then `finish` and `release`. SL_OK: job->answer is complete; other codes as job_step. */
@@ -169,10 +171,10 @@ enum sl_code job_run(struct job *job, struct sl_error *error) SL_SUSPENDS;
  * (memory.h). SL_BUSY if it did not become free in time, or if the whole budget is smaller; SL_CANCELLED if the job was cancelled. */
 enum sl_code job_reserve(struct job *job, uint64_t bytes, struct sl_error *error) SL_SUSPENDS;
 
-/* Runs a pure step where `executor` says: on the pool (an enum pool_job, maybe with POOL_HEAVY), or in place (JOB_ON_LOOP). Returns
- * the step's code, or that of pool_run; SL_INTERNAL also when a mapped file could not be read. The first call after `run` began
- * starts the size limit of the answer. */
 enum { JOB_ON_LOOP = 1 << 8 };
+/* Runs a step that does not suspend where `executor` says: on the pool (an enum pool_job, maybe with POOL_HEAVY), or in place
+ * (JOB_ON_LOOP). Returns the step's code, or that of pool_run; SL_INTERNAL also when a mapped file could not be read. The first call
+ * after `run` began starts to count the answer's size against its limit. */
 enum sl_code job_work(struct job *job, unsigned executor, job_step *step, struct sl_error *error) SL_SUSPENDS;
 
 /* Runs a request of `kind` for a command, without a server. `local` is what the kind's read_local takes; `scope` with data NULL is

@@ -11,7 +11,8 @@
 #define GRACE_NS UINT64_C(5000000000) /* time for the transfer, beyond the client's timeout */
 enum { RESULT_MAX = 1 << 30 };        /* largest answer of another node that is relayed, in bytes */
 
-/* Returns the node number of the service's first process; process 1 has the next number, and so on. */
+/* Returns the node number of the service's first process: cluster.node_id, or without it a hash of the host name. Process 1 has the
+ * next number, and so on. */
 static uint16_t node_first(const struct config *config)
 {
     char name[256] = "";

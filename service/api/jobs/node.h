@@ -22,8 +22,8 @@ const char *node_socket(const struct config *config, struct sl_arena *arena, siz
 #define NODE_FORWARDED "X-Symloom-Forwarded"
 bool node_is_forwarded(const struct http_exchange *x);
 
-/* Sets the headers for a request to another node: the mark, and the client's credentials and request id. Returns how many. */
 enum { NODE_MAX_HEADERS = 4 };
+/* Sets the headers for a request to another node: NODE_FORWARDED, and the client's credentials and request id. Returns how many. */
 size_t node_headers(const struct http_exchange *x, struct fetch_header headers[NODE_MAX_HEADERS]);
 
 /* Returns the base URL of the node, and sets `*socket` to the path of its unix socket, or NULL to connect to the URL's host. Returns

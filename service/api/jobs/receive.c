@@ -57,7 +57,7 @@ void job_check(struct http_exchange *x)
         reply_text(x, 400, "Invalid `boundary` for `multipart/form-data` request");
     else if (!is_form && !is_file && !is_json(type))
         reply_text(x, 415, "Expected request with `Content-Type: application/json`");
-    else if (x->content_length < 0 || (uint64_t)x->content_length <= x->route->body_limit(x))
+    else if (x->content_length < 0 /* unknown */ || (uint64_t)x->content_length <= x->route->body_limit(x))
         /* sets 503 if no slot is free; not for a larger body, which the server answers with 413 later */
         job_slot_free(x);
 }
@@ -74,7 +74,8 @@ struct body_receiver {
     bool good;                   /* the body was read into job->request */
 };
 
-/* Splits a form into r->files and `*request`, which is its part "request"; a form without this part is refused. */
+/* Splits a form into r->files and `*request`, which is its part "request"; a form without this part is refused. False: r->failure says
+ * why; for SL_BUSY (out of memory) the caller has set it before. */
 static bool read_form(struct body_receiver *r, struct sl_bytes form, struct sl_str *request)
 {
     struct form_part part = {.name = SL_STR("request")};
@@ -87,7 +88,8 @@ static bool read_form(struct body_receiver *r, struct sl_bytes form, struct sl_s
     return code == SL_OK && request->data;
 }
 
-/* Parses the body into job->request. Copies it to the job's arena first, as the request keeps views of it. */
+/* Parses the body into job->request. Copies it to the job's arena first, as the request keeps views of it. Parsers set `failure` for
+ * wrong input only, so it says "out of memory" first. */
 static void read_copy(void *arg)
 {
     struct body_receiver *r = arg;

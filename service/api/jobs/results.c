@@ -17,8 +17,8 @@
 #include "id/id.h"
 
 /* RENEW_MS: until the marker of a running job is renewed. REREAD_MS: between two reads of a key while waiting. REST_MS: without
- * commands after Redis did not respond. KEY_MAX: size of a key. OWNER_BYTES: hashed bytes in a key. RESULT_MAX: largest result, in
- * bytes. */
+ * commands after Redis did not respond. KEY_MAX: size of a key. OWNER_BYTES: how many bytes of the access key's hash a Redis key has.
+ * RESULT_MAX: largest result, in bytes. */
 enum { RENEW_MS = 10000, REREAD_MS = 2000, REST_MS = 5000, KEY_MAX = 224, OWNER_BYTES = 8, RESULT_MAX = 1 << 30 };
 #define MARKER_S "30" /* seconds until the marker of a running job expires; it is renewed every RENEW_MS */
 
@@ -26,7 +26,7 @@ enum { RENEW_MS = 10000, REREAD_MS = 2000, REST_MS = 5000, KEY_MAX = 224, OWNER_
 struct job_result_listener {
     struct sl_link link;
     uint8_t id[16];
-    bool ended; /* the channel has said so since the key was last read */
+    bool ended; /* since the job's key was last read, a message on the channel said that the job has ended */
     struct fiber_wait_list waiting;
 };
 
@@ -82,7 +82,7 @@ static bool results_command(struct job_results *results, const struct sl_str *wo
     return false;
 }
 
-/* Sets a key to a value that expires after `seconds` (a decimal number). */
+/* Sets a key to a value that expires after `seconds` (a decimal number). False if Redis did not do it. */
 static bool results_set(struct job_results *results, const char *key, struct sl_str value, struct sl_str seconds)
 {
     struct redis_answer answer;
@@ -222,8 +222,8 @@ void results_publish(struct job *job)
     struct publication *p = results && job->announced ? calloc(1, sizeof *p) : NULL;
     if (!p)
         return;
-    bool kept =
-        /* as is_kept of jobs.c */ job->result && job->outcome != JOB_INTERNAL_ERROR && job->outcome != JOB_BUSY;
+    /* after an internal error or lack of memory clients submit the work again, so that the result is not kept, as in is_kept */
+    bool kept = job->result && job->outcome != JOB_INTERNAL_ERROR && job->outcome != JOB_BUSY;
     p->results = results;
     memcpy(p->id, job->id, sizeof p->id);
     write_job_key(results, job, p->key);
@@ -300,8 +300,9 @@ static bool reply_frame(struct http_exchange *x, struct sl_str frame)
 /* What Redis says about a job: nothing of use, it runs, or it has ended and the poll is answered. */
 enum job_result_state { KNOWN_NOT, KNOWN_RUNNING, KNOWN_ANSWERED };
 
-/* Reads the job's key, and answers the poll if the key has the result. KNOWN_NOT: there is no such key, Redis does not respond, the
- * result is damaged, or it is only on the job's node ('L'); the caller then forwards the poll to that node. */
+/* Reads the job's key. KNOWN_ANSWERED: it had the result ('R'), and the poll is answered. KNOWN_RUNNING: 'P'. KNOWN_NOT: there is no
+ * such key, Redis does not respond, the result is damaged, or it is only on the job's node ('L'); the caller then forwards the poll to
+ * that node. */
 static enum job_result_state results_get(struct job_results *results, struct http_exchange *x, const uint8_t id[16])
 {
     char key[KEY_MAX];
@@ -401,7 +402,7 @@ struct job_results *results_open(struct service *service)
         !fiber_start(&results->group, renew_fiber, results))
         log_error("jobs", "cannot share job results over Redis: this process is out of memory; other nodes cannot "
                           "answer for its jobs");
-    return results;
+    return results; /* also then: results are still stored and read */
 }
 
 void results_close(struct job_results *results)

@@ -16,12 +16,13 @@ struct job_results;
 
 /* Connects to Redis. NULL: results are not shared, or out of memory. Loop thread; before the first job. */
 struct job_results *results_open(struct service *service);
-/* Waits until all pending results are published; NULL is allowed. */
+/* Waits until all pending results are published and all polls that wait are answered, then closes the connections and frees `results`.
+ * NULL is allowed. */
 void results_close(struct job_results *results) SL_SUSPENDS;
 
-/* Publishes that the job runs on this node (P<node>); only the first call for a job does it. */
+/* Publishes that the job runs on this node (P<node>). Does nothing if an earlier call for this job has done it. */
 void results_announce(struct job *job) SL_SUSPENDS;
-/* Publishes the result of an ended job, if results_announce has published it. */
+/* Publishes the result of an ended job, if results_announce has told Redis of the job before. */
 void results_publish(struct job *job);
 
 /* Answers a poll for another node's job, waiting as the query's `timeout` says. False without an answer: Redis does not know the job

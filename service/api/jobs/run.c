@@ -33,9 +33,10 @@ enum { LARGE_STEP = 512 << 10 };
 enum sl_code job_reserve(struct job *job, uint64_t bytes, struct sl_error *error)
 {
     enum sl_code code = memory_reserve(&job->memory, job->arena.used + bytes, error);
-    /* 0 is SL_OK; all errors but a cancellation mean that memory is missing */
     job->is_large = bytes > LARGE_STEP;
-    return code && code != SL_CANCELLED ? sl_fail(error, SL_BUSY, "not enough memory for the response") : code;
+    if (code == SL_OK || code == SL_CANCELLED)
+        return code;
+    return sl_fail(error, SL_BUSY, "not enough memory for the response");
 }
 
 struct job_attempt { /* one call of a step, and its result */

@@ -81,7 +81,8 @@ static size_t list_candidate_urls(struct sl_str url, struct sl_arena *arena, str
 
 /* ---- bundles and single files ---- */
 
-/* Gets the contents that file->request describes, from the cache or the symbol source, into file->item. */
+/* Gets the contents that file->request describes, from the cache or the symbol source, into file->item. Failures that end the whole
+ * request (stops) are not logged here. */
 static enum sl_code fetch_js_file(struct js_request *r, struct js_file *file)
 {
     struct sl_error error = {.code = SL_OK};
@@ -128,7 +129,7 @@ static bool find_in_bundles(struct js_request *r, struct js_file *file, const st
                 bundle->object.item
                     ? source_object_find_file(&bundle->object, id, bundle_types[file->key.type], urls[u], &entry)
                     : SL_OK;
-            if (code != SL_OK)
+            if (code != SL_OK) /* a damaged cache file, for example: ends the request; finder_stop returns false */
                 return finder_stop(r, code);
             if (take_entry(r, file, bundle, entry))
                 return true;
@@ -214,8 +215,8 @@ struct js_file_search { /* look-up of a file that is not found yet */
     size_t listed_count;
 };
 
-/* Queries Sentry for artifacts: with the file's debug id, and with the stem of its URL within the release. Sets look->listed; NULL
- * if there is no source to query, or the query failed. */
+/* Queries Sentry for artifacts: with the file's debug id, and with the path of its URL without host and suffix (the stem) within the
+ * release. Sets look->listed; NULL if there is no source to query, or the query failed. */
 static void query_sentry(void *arg)
 {
     struct js_file_search *look = arg;
@@ -225,7 +226,7 @@ static void query_sentry(void *arg)
     struct artifact *items = NULL;
     struct sl_error error = {.code = SL_OK};
     look->listed = NULL;
-    /* a command's own source replaces that of the request, unless it wants both */
+    /* a command's local files replace the source that the request names, unless own_sources asks for both */
     if (r->finder.stopped != SL_OK || !r->source.id.data || (r->local && !r->local->own_sources))
         return;
     if (look->file->key.path.data) {
@@ -268,7 +269,7 @@ static void query_uploads(void *arg)
     if (code != SL_OK && !stops(r, code))
         log_warn("js", "cannot look up uploaded artifact bundles", LOG_ERR(&error));
     struct artifact *items = code == SL_OK ? SL_ARENA_ARRAY(r->arena, struct artifact, count + 1) : NULL;
-    if (code != SL_OK || (!items && !finder_stop(r, SL_BUSY)))
+    if (code != SL_OK || (!items && !finder_stop(r, SL_BUSY))) /* finder_stop returns false: no items end the request */
         return;
     for (size_t i = 0; i < count; i++)
         items[i] = (struct artifact){
@@ -335,8 +336,8 @@ static bool open_bundles(struct js_request *r)
     return js_for_each(r, open_bundle, bundles, count);
 }
 
-/* Adds a bundle; false when out of memory. Keeps the list sorted by URI, so that the bundle that wins does not depend on the order
- * in which queries end. */
+/* Adds a bundle; false when out of memory. Keeps the list sorted by URI (descending), so that the bundle whose files are used does not
+ * depend on the order in which queries end. */
 static bool add_bundle(struct js_request *r, const struct artifact *artifact)
 {
     struct js_finder *f = &r->finder;
@@ -435,7 +436,7 @@ static bool search_known(struct js_search *l)
 }
 
 /* Asks about `count` of the missing files, from number `begin` on, with the function `ask`. Artifacts that are new to the request
- * are then searched for all missing files. */
+ * are then searched for all missing files. False when the request cannot go on. */
 static bool query_range(struct js_search *l, void (*ask)(void *look), size_t begin, size_t count)
 {
     bool added = false;
@@ -450,7 +451,8 @@ static bool query_range(struct js_search *l, void (*ask)(void *look), size_t beg
 }
 
 /* Asks about the first missing file alone: usually its bundle has the others as well, which saves their queries. Then asks about the
- * files that are still missing. `asked` is 1 if the first of them is the one that was asked about already. */
+ * files that are still missing. `asked` is 1 if the first of them is the one that was asked about already. False when the request
+ * cannot go on. */
 static bool query_missing(struct js_search *l, void (*ask)(void *look))
 {
     const void *first = l->count ? l->looks[0] : NULL;

@@ -7,10 +7,10 @@
 struct js_resolving {
     struct js_request *request;
     struct sl_buf line;   /* scratch buffer of frame_lines_keep */
-    struct sl_str caller; /* what the caller calls the function of this frame; data NULL: unknown */
+    struct sl_str caller; /* name by which the caller's code calls the function of the current frame; data NULL: unknown */
 };
 
-/* Moves the text into the arena; notes if memory is out. */
+/* Moves the text into the arena and returns it. When out of memory: data NULL, and request->out_of_memory is set. */
 static struct sl_str js_kept(struct js_resolving *s, struct sl_buf *text)
 {
     struct sl_str kept = sl_buf_move_to_arena(text, s->request->arena);
@@ -132,7 +132,7 @@ static void js_set_position(struct js_resolving *s, const struct js_module *modu
     }
     frame->line = (struct sl_opt_u64){true, (uint64_t)position->line + 1};
     frame->column = (struct sl_opt_u64){true, (uint64_t)position->column + 1};
-    struct js_text_frame *text = js_text_frame(s->request, frame);
+    struct js_text_frame *text = js_text_frame(s->request, frame); /* NULL: the request is no text */
     if (text) {
         text->is_hidden = position->is_hidden;
         text->knows_function = position->kind != SL_JS_FUNCTION_UNKNOWN || position->inlined;
@@ -149,7 +149,8 @@ static void js_set_source(struct js_resolving *s, const struct js_module *module
         return;
     }
     struct sl_str path = js_joined_path(s, module, sl_smcache_source(table, position->source));
-    js_want_source(s, (struct js_missing_source){frame, raw->abs_path, path, module->label, NULL});
+    js_want_source(s, (struct js_missing_source){
+                          .frame = frame, .abs_path = raw->abs_path, .path = path, .sourcemap = module->label});
 }
 
 /* Sets what the map says about the position and, unless the request forbids it, the lines of the source. */
@@ -189,6 +190,7 @@ static void set_calls(struct js_resolving *s, const struct js_module *module, co
     struct sl_str token = position.name;
     set_position_and_lines(s, module, raw, frame, &position);
     const struct js_text_frame *text = js_text_frame(s->request, raw);
+    /* sl_smcache_caller replaces `position` by that of the call, or returns false if the function was not inlined */
     while (text && text->wants_calls && sl_smcache_caller(module->item->loaded, &position)) {
         struct js_frame *call = make_result(s, raw);
         if (!call)
@@ -261,8 +263,10 @@ static bool resolve_frame(struct js_resolving *s, const struct js_entry *sent, s
     if (!module)
         return false;
     if (raw->line.value == 0) {
-        /* problem 0: JS_INVALID_LOCATION */
-        js_add_error(r, (struct js_error){.abs_path = raw->abs_path, .line = raw->line, .column = raw->column});
+        js_add_error(r, (struct js_error){.abs_path = raw->abs_path,
+                                          .problem = JS_INVALID_LOCATION,
+                                          .line = raw->line,
+                                          .column = raw->column});
         return false;
     }
     if (module->minified->code != SL_OK) {
@@ -280,8 +284,11 @@ static bool resolve_frame(struct js_resolving *s, const struct js_entry *sent, s
     }
     if (map_frame(s, module, raw, entry))
         return true;
-    js_add_error(r,
-                 (struct js_error){.abs_path = raw->abs_path, .line = raw->line, .column = {true, raw->column.value}});
+    /* unlike the error above this one always has a column, 0 if none was sent */
+    js_add_error(r, (struct js_error){.abs_path = raw->abs_path,
+                                      .problem = JS_INVALID_LOCATION,
+                                      .line = raw->line,
+                                      .column = {true, raw->column.value}});
     return false;
 }
 

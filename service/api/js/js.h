@@ -20,7 +20,7 @@
 
 enum js_type { JS_MINIFIED_SOURCE, JS_SOURCE_MAP, JS_SOURCE };
 
-struct js_key { /* what a file is looked up by; each look-up of a request has another key */
+struct js_key { /* what a file is looked up by; a request looks up each key once */
     enum js_type type;
     struct sl_str path; /* data NULL: none */
     bool has_id;
@@ -179,9 +179,9 @@ struct js_module { /* a script named by frames */
     bool embedded;             /* the map is embedded in the script */
     const struct js_file *map; /* NULL: no map, or an embedded one */
     enum sl_code code;         /* result of getting the map, if has_map; SL_OK otherwise */
-    struct sl_str label;       /* name of the map; paths in it are relative to it */
+    struct sl_str label;       /* URL or name of the map, against which the source paths in it are resolved */
     struct sl_str origin;      /* origin of the map, JSON */
-    struct sl_str problem;     /* texts: why the map is malformed; data NULL: it is not, or another module says so */
+    struct sl_str problem;     /* requests of texts: why the map is malformed; data NULL: it is not, or another module has it */
     enum artifact_match match;
     struct cache_item *item; /* the look-up table made of the map (a reference); NULL unless SL_OK */
     /* The lines around line `context_line` of the script (0 = none yet): most minified scripts are one long line, so that most
@@ -218,7 +218,7 @@ struct js_request {
 
 /* ---- read.c ---- */
 
-/* Reads the body into the request, which keeps views of it; arena and `failure` as for json_document. */
+/* Reads the body into the request, which keeps views of it. False: `failure` says why. */
 bool js_read(struct js_request *request, struct sl_str body, struct json_failure *failure);
 
 /* ---- find.c ---- */
@@ -249,9 +249,9 @@ bool js_prepare(struct js_request *request);
 bool js_fetch_modules(struct js_request *request) SL_SUSPENDS;
 void js_release_modules(struct js_request *request);
 
-/* ---- frames.c: pure, on the pool ---- */
+/* ---- frames.c: runs on the pool ---- */
 
-/* Returns the frame as one that was read from a text; NULL if the request is not a text. */
+/* Returns the struct js_text_frame that `frame` is a member of; NULL if the request's frames were not read from a text. */
 struct js_text_frame *js_text_frame(const struct js_request *request, const struct js_frame *frame);
 /* Returns the frame into which this one was inlined and which follows it; NULL if there is none. */
 const struct js_frame *js_next_call(const struct js_request *request, const struct js_frame *frame);
@@ -260,7 +260,7 @@ bool js_is_left_out(const struct js_request *request, const struct js_frame *fra
 
 struct js_missing_source { /* a frame whose source is not in its map */
     struct js_frame *frame;
-    struct sl_str abs_path, path, sourcemap; /* the frame's as sent; path of the source; name of the map */
+    struct sl_str abs_path, path, sourcemap; /* abs_path of the frame as sent; path of the source; name of the map */
     const struct js_file *file;              /* set by the look-up */
 };
 

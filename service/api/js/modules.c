@@ -92,7 +92,10 @@ static bool js_find_reference(struct js_request *r, struct js_module *m)
     bool is_script = file->origin != JS_BUNDLED || file->entry->type == SL_BUNDLE_SOURCE ||
                      file->entry->type == SL_BUNDLE_MINIFIED_SOURCE;
     if (!reference->map.data && is_script && facts.has_map)
-        *reference = (struct js_reference){facts.map, facts.embeds_map, reference->has_id, reference->id};
+        *reference = (struct js_reference){.map = facts.map,
+                                           .is_embedded = facts.embeds_map,
+                                           .has_id = reference->has_id,
+                                           .id = reference->id};
     if (!reference->map.data && !reference->is_embedded &&
         file->origin == JS_SENT) { /* "<script>.map" sent with the request needs no reference */
         const struct request_file *map = files_of_form(&r->files, m->abs_path, ".map");
@@ -174,8 +177,8 @@ static struct js_request_table *intern_sent_table(const struct js_module *m, str
     return finder->sent_tables = table;
 }
 
-/* Sets m->item to the look-up table of files sent with the request. The first module with these files makes it, others wait for it.
- * Lack of memory or a cancellation is not kept as the result. */
+/* Sets m->item to the look-up table of files sent with the request. The first module with these files makes it, others wait for it and
+ * return its code without a message. Lack of memory or a cancellation is not kept as the result. */
 static enum sl_code convert_sent_map(struct js_module *m, struct sl_str embedded, struct sl_error *error)
 {
     struct js_request_table *table = intern_sent_table(m, embedded);
@@ -249,8 +252,8 @@ static void js_check_data_url(void *arg)
     sl_buf_free(&decoded);
 }
 
-/* Sets `*valid` if the map's data URL can be decoded. For files sent with the request the result is kept for other modules. False
- * when the request cannot go on. */
+/* Sets `*valid` to whether the map's data URL can be decoded. For files sent with the request the result is kept for other modules.
+ * False when the request cannot go on. */
 static bool js_data_url_valid(struct js_request *r, const struct js_module *m, bool *valid)
 {
     struct js_data_url check = {.url = m->reference.map};
@@ -326,7 +329,7 @@ static void js_use_map(void *arg)
 struct js_modules { /* wanted modules, in the order of their frames */
     void **items;
     size_t count;
-    /* arrays with as many elements as `items` has capacity; js_find reads keys and fills in files */
+    /* arrays as large as `items`: what js_find looks up, and what it has found */
     struct js_key *keys;
     const struct js_file **files;
 };
@@ -354,7 +357,8 @@ static bool js_list_wanted(struct js_request *r, struct js_modules *wanted)
     return true;
 }
 
-/* Looks up the wanted scripts. */
+/* Looks up the wanted scripts. False when the request cannot go on. The label, to which the URL of the map may be relative, is first
+ * the URL of the script. */
 static bool js_find_scripts(struct js_request *r, struct js_modules *wanted)
 {
     for (size_t i = 0; i < wanted->count; i++) {

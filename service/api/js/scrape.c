@@ -57,6 +57,7 @@ static bool scrape_allowed(struct js_request *r, struct js_file *file, struct sl
         scrape_refuse(r, file, "invalid_host", &details);
         return false;
     }
+    /* other addresses that are reserved are refused when the connection is made */
     const char *host = fetch_url_host(r->arena, url.data);
     bool local = host && (strcmp(host, "localhost") == 0 || strcmp(host, "127.0.0.1") == 0);
     if (local && !r->config->connect_to_reserved_ips) {
@@ -127,7 +128,8 @@ static void scrape_get(struct js_request *r, struct js_file *file)
         scrape_failed(r, file, &error);
 }
 
-/* The result is in file->code and file->attempt. The URL's fragment is removed before the download, as it is not sent. */
+/* The result is in file->code and file->attempt; a path that is no valid URL leaves both unchanged, so that the file is not found. The
+ * URL's fragment is removed before the download, as it is not sent. */
 void js_scrape(struct js_request *r, struct js_file *file)
 {
     struct sl_str scheme, url;

@@ -20,8 +20,8 @@ static enum sl_code js_ended(const struct js_request *r, struct sl_error *error)
     }
 }
 
-/* Estimates the memory of frames in arena and answer: each may have lines of the script and of its source, once in the arena and
- * once in the answer. */
+/* Estimates the memory of frames in arena and answer: for each the texts, as 4 times its struct, and the lines of script and source.
+ * LINES: of both, before, at and after the frame's line. LINE: bytes of a line, in the arena and in the answer. */
 static uint64_t js_memory(const struct js_request *r)
 {
     enum { LINES = 2 * (2 * SL_CONTEXT_LINES + 1), LINE = 2 * 160 /* bytes */ };
@@ -71,8 +71,8 @@ static enum sl_code js_last_work(struct job *job, void *arg, struct sl_error *er
     return js_write_answer(job, r, error);
 }
 
-/* Fetches scripts and maps, and writes the answer. Sources whose text no map contains are looked up last, as only the maps name
- * them. */
+/* Fetches scripts and maps, resolves the frames and writes the answer. Sources whose text no map contains are looked up last, as only
+ * the maps name them; if there are such, js_first_work has not written the answer yet, and js_last_work does. */
 static enum sl_code js_run(struct job *job, void *arg, struct sl_error *error)
 {
     struct js_request *r = arg;
@@ -123,6 +123,7 @@ static void js_reset(void *arg)
 
 /* ---- the request ---- */
 
+/* Initializes an empty request (member of struct job_kind). */
 static void js_open(struct job *job, void *arg)
 {
     struct js_request *r = arg;

@@ -109,6 +109,7 @@ static void give_lines(struct jvm_sourcing *s, struct jvm_source_frame *frames, 
     struct sl_context_cursor cursor = sl_context_cursor(sl_buf_view(&s->text));
     for (size_t i = 0; i < count && !s->request->out_of_memory; i++)
         if (!frames[i].frame->context && sl_context_at(&cursor, frames[i].frame->line.value, &context)) {
+            /* column 0: JVM frames have none, so long lines are cut at their end */
             frames[i].frame->context = frame_lines_keep(&context, 0, &s->line, s->request->arena);
             s->request->out_of_memory |= !frames[i].frame->context;
         }

@@ -21,8 +21,8 @@ static bool same_exception(struct jvm_exception a, struct jvm_exception b)
     return sl_str_equal(a.type, b.type) && sl_str_equal(a.module, b.module);
 }
 
-/* Counts the results of a request. `exceptions` counts those that are as sent, `classes` those without an original name, `unmapped`
- * the frames that no mapping knows, by platform; `all` and `missing` are their sums. */
+/* Counts the results of a request. `exceptions`: those that no mapping has changed. `classes`: those without an original name. `frames`
+ * and `unmapped`: all frames, and those that no mapping knows, by platform; `all` and `missing` are the sums of these two. */
 void jvm_count(const struct jvm_request *r, const char *task)
 {
     uint64_t frames[PLATFORMS] = {0}, unmapped[PLATFORMS] = {0}, exceptions = 0, classes = 0, all = 0, missing = 0;

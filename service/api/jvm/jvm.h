@@ -57,7 +57,7 @@ struct jvm_request {
     bool callee_first;
     struct request_files files;
     struct jvm_sent_mapping sent_mappings[OWN_FILES_MAX]; /* one for each item of `files` */
-    struct sl_jvm_mappers mappers;                        /* mappings of the request, then those found at sources */
+    struct sl_jvm_mappers mappers;                        /* sent with the request; of `modules`; the command's */
     const struct local_request *local;                    /* the command's request; NULL: an HTTP request */
     struct answer_limit *limit;                           /* size limit of the answer; the writer updates it, too */
     bool out_of_memory, limited; /* limited: frames were omitted because of max_response_frames */
@@ -65,10 +65,10 @@ struct jvm_request {
 
 /* ---- read.c ---- */
 
-/* Reads the body into the request, which keeps views of it; arena and `failure` as for json_document. */
+/* Reads the body into the request, which keeps views of it. False: `failure` says why. */
 bool jvm_read(struct jvm_request *request, struct sl_str body, struct json_failure *failure);
 
-/* ---- frames.c, context.c: pure, on the pool ---- */
+/* ---- frames.c, context.c: run on the pool ---- */
 
 /* Deobfuscates exceptions, frames and classes; fills in `results`. */
 void jvm_map(struct jvm_request *request);

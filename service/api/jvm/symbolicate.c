@@ -66,7 +66,7 @@ static enum sl_code find_files(struct jvm_request *r, struct sl_error *error)
             wanted[count++] = r->modules[i];
     r->modules = wanted;
     r->module_count = count;
-    r->sources = debug_files_append(r->sources, &r->source_count, r->arena);
+    r->sources = debug_files_append(r->sources, &r->source_count, r->arena); /* the store of uploaded files, asked last */
     if (r->source_count && !r->sources)
         return sl_fail(error, SL_BUSY, "out of memory");
     if (!search_find_jvm(r->sources, r->source_count, r->scope, r->modules, count, r->arena))
@@ -109,7 +109,8 @@ static enum sl_code list_mappers(struct jvm_request *r, struct sl_error *error)
 {
     const struct sl_jvm_mapper **items =
         SL_ARENA_ARRAY(r->arena, const struct sl_jvm_mapper *, max_mappers(r) + r->files.count + 1);
-    size_t local = max_mappers(r) - r->module_count; /* 0 if a module is a mapping */
+    /* number of the command's mappings; 0 if some modules are mappings, as use_local_mappings has given the mappings to these modules */
+    size_t local = max_mappers(r) - r->module_count;
     if (!items)
         return sl_fail(error, SL_BUSY, "out of memory");
     r->mappers = (struct sl_jvm_mappers){.items = items, .chain = r->config->jvm_chain_mappings};
@@ -125,7 +126,7 @@ static enum sl_code list_mappers(struct jvm_request *r, struct sl_error *error)
             module->code = SL_OK;
     }
     for (size_t i = 0; i < local; i++)
-        if (!r->local->mappings[i].only_by_id)
+        if (!r->local->mappings[i].only_by_id) /* those would need a module with their id */
             items[r->mappers.count++] = r->local->mappings[i].mapper;
     return SL_OK;
 }
@@ -193,6 +194,7 @@ static void jvm_finish(struct job *job, void *arg, enum sl_code code, const stru
 
 /* ---- the request ---- */
 
+/* Initializes an empty request (member of struct job_kind). */
 static void jvm_open(struct job *job, void *arg)
 {
     struct jvm_request *r = arg;

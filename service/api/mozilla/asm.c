@@ -49,7 +49,7 @@ static enum sl_code write_code(struct asm_work *w, struct sl_buf *answer, struct
     sl_json_end_array(&w->json);
     sl_json_member_hex(&w->json, "size", w->result.size);
     sl_json_end_object(&w->json);
-    return good ? SL_OK : sl_fail(error, SL_INTERNAL, "the disassembly is damaged");
+    return good ? SL_OK : sl_fail(error, SL_INTERNAL, "the converter process wrote a damaged list of instructions");
 }
 
 /* Writes the answer with the instructions. If there are none, the answer is already set: a message. */
@@ -84,8 +84,10 @@ static bool has_code(struct asm_work *w, struct sl_buf *answer)
  * codes say nothing about the program: lack of memory, a cancelled job, an internal error. */
 static enum sl_code disassemble(struct asm_work *w, struct job *job, int lines, struct sl_error *error)
 {
-    const struct disassembly_options options = {current_reader_limits(), w->request.offset, w->request.size,
-                                                w->request.to_function_end};
+    const struct disassembly_options options = {.limits = current_reader_limits(),
+                                                .address = w->request.offset,
+                                                .size = w->request.size,
+                                                .to_function_end = w->request.to_function_end};
     struct conversion_description about = {.location = SL_STR("a program")};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = lines};
     converter_add_item(&call, INPUT_FILE, w->file.item);
@@ -108,7 +110,7 @@ static enum sl_code asm_disassemble(struct asm_work *w, struct job *job, struct 
 {
     int lines = conversion_new_output("disassembly");
     if (lines < 0)
-        return sl_fail_errno(error, errno, "cannot create a file in memory");
+        return sl_fail_errno(error, errno, "cannot create a file in memory for the disassembly");
     enum sl_code code = disassemble(w, job, lines, error);
     close(lines);
     return code;
@@ -134,7 +136,10 @@ static bool program_sources(const struct profiler_request *r, struct search_scop
         sources[count + i] = r->config->mozilla.stores[i];
         sources[count + i].filetypes |= 1u << FILE_PE | 1u << FILE_ELF_CODE | 1u << FILE_MACH_CODE;
     }
-    *where = (struct search_scope){sources, sources ? count + store_count : 0, SL_STR("global"), r->arena, 0};
+    *where = (struct search_scope){.sources = sources,
+                                   .source_count = sources ? count + store_count : 0,
+                                   .scope = SL_STR("global"),
+                                   .arena = r->arena};
     return sources;
 }
 

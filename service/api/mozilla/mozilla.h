@@ -28,7 +28,7 @@ struct mozilla_frame { /* small, as requests may have a million */
         const char *literal;
     };
     union {
-        uint32_t trace;        /* its index in native.traces; UINT32_MAX: not looked up */
+        uint32_t trace;        /* index in native.traces of the frame's look-up; UINT32_MAX: not looked up */
         uint32_t literal_size; /* MOZILLA_LITERAL, which is never looked up */
     };
     uint32_t module : 30; /* index in the modules of its job, or MOZILLA_UNKNOWN */
@@ -60,7 +60,7 @@ struct mozilla_request {
 /* ---- read.c ---- */
 
 /* Reads and checks the body, of which the request keeps views, and prepares the native request. False: `failure` has the message of
- * Mozilla's service. Pure: runs on the loop or the pool. */
+ * Mozilla's service. Runs on the loop or the pool. */
 bool mozilla_read(struct mozilla_request *request, struct sl_str body, struct json_failure *failure);
 
 /* True if `name` may be the name of a debug file, or is empty; `extra` has further allowed characters. */
@@ -73,7 +73,7 @@ void mozilla_open(struct job *job, void *request);
 void mozilla_finish(struct job *job, void *request, enum sl_code code, const struct sl_error *error);
 
 /* Fills in the native request: each distinct module once, and a trace of one frame for each frame that can be looked up. False when
- * out of memory. Pure: runs on the loop or the pool. */
+ * out of memory. Runs on the loop or the pool. */
 bool mozilla_prepare(struct mozilla_request *request);
 
 /* Writes the answer; a step of the job (job_step). SL_UNSUPPORTED: a symbol store could not be reached. */
@@ -88,7 +88,7 @@ bool mozilla_origin_allowed(const struct http_exchange *x, struct sl_str *origin
 void mozilla_options(struct http_exchange *x);                                     /* handler of OPTIONS */
 const char *mozilla_prefix(const void *service); /* what the paths of the API begin with */
 
-/* Member of struct job_kind: waits for the job for the configured time, then answers and leaves the job. */
+/* Member of struct job_kind: waits for the job for the configured time, then answers and calls job_remove_client. */
 void mozilla_answer(struct http_exchange *x, struct job *job) SL_SUSPENDS;
 
 #define MOZILLA_POST(pattern_, handler_, job_, limit_, weight_)                                                        \
@@ -117,7 +117,8 @@ extern const struct job_kind job_asm, job_source;
 /* Member of struct job_kind: answers a body that mozilla_read_profiler has refused. */
 void mozilla_refuse_profiler(struct http_exchange *x, const struct json_failure *failure);
 
-/* Reads the body of a request for assembly (`is_asm`) or source; the request keeps views of it. Pure: runs on the loop or the pool. */
+/* Reads the body of a request for assembly (`is_asm`) or source; the request keeps views of it. False: `failure` says why. Runs on the
+ * loop or the pool. */
 bool mozilla_read_profiler(struct profiler_request *request, bool is_asm, struct sl_str body,
                            struct json_failure *failure);
 
@@ -132,7 +133,7 @@ __attribute__((format(printf, 2, 3))) void mozilla_profiler_error(struct sl_buf 
  *     cargo:<registry>:<crate>-<version>:<path>
  *
  * Appends the URL to `url`. If it leads to an archive (tar.gz of a crate), appends the name of the file in it to `member`. False:
- * the path has no such form, or out of memory. Pure. */
+ * the path has no such form, or out of memory. */
 bool mozilla_source_url(struct sl_str path, struct sl_buf *url, struct sl_buf *member);
 
 /* ---- write.c ---- */

@@ -369,7 +369,7 @@ static bool moz_read_body(struct moz_reading *r, struct sl_json j, const struct 
 
 bool mozilla_read(struct mozilla_request *request, struct sl_str body, struct json_failure *failure)
 {
-    struct moz_reading r = {request, failure, body};
+    struct moz_reading r = {.request = request, .failure = failure, .body = body};
     struct mozilla_body_members members = {.jobs = {NULL, 0}};
     struct sl_json j = sl_json(body, request->arena, false), all = j;
     sl_json_read_object(&all, body_fields, &members);

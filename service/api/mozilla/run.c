@@ -24,7 +24,7 @@ static struct sl_str moz_get_name(struct mozilla_request *r, const struct mozill
 /* Sets module->native to its index in native.modules, where modules with the same name and id are one. False when out of memory. */
 static bool add_module(struct moz_modules *m, struct mozilla_module *module, const struct sl_debug_id *debug_id)
 {
-    static const struct native_upload no_upload;
+    static const struct native_upload no_upload; /* requests of this API have no ids of uploaded files */
     struct native_request *native = &m->request->native;
     struct sl_str name = moz_get_name(m->request, module);
     bool made;
@@ -36,7 +36,7 @@ static bool add_module(struct moz_modules *m, struct mozilla_module *module, con
         if (!id)
             return false;
         *id = (struct object_id){.debug_id = *debug_id, .has_debug_id = true, .debug_file = module->file};
-        id->type = sl_str_ends(module->file, SL_STR(".pdb")) ? OBJECT_PE : OBJECT_ELF;
+        id->type = sl_str_ends(module->file, SL_STR(".pdb")) ? OBJECT_PE : OBJECT_ELF; /* a guess: the type is not sent */
         native->modules[m->count] = (struct native_module){.id = id, .upload = &no_upload};
         *slot = (void *)(uintptr_t)++m->count;
     }
@@ -158,8 +158,8 @@ static bool is_transport(enum sl_code code)
     return code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT;
 }
 
-/* True if the configuration wants requests to fail then, and a module was not found while a store did not answer: it may have
- * symbols. */
+/* True if a module was not found while a symbol store, which may have its symbols, did not answer, and the configuration makes such
+ * requests fail. */
 static bool is_unreachable(const struct mozilla_request *r)
 {
     if (r->config->mozilla.transport_errors != MOZILLA_UNAVAILABLE)

@@ -26,7 +26,7 @@ static bool prepare_address(struct source_work *w)
     if (!job || !module || !stack || !frame)
         return false;
     *frame = (struct mozilla_frame){.module = 0, .offset = r->offset};
-    *stack = (struct mozilla_stack){0, 1};
+    *stack = (struct mozilla_stack){.first = 0, .count = 1};
     *module = (struct mozilla_module){
         .file = r->debug_name, .id = r->debug_id, .referenced = true, .native = NATIVE_NO_MODULE};
     *job = (struct mozilla_job){

@@ -17,7 +17,8 @@ static const struct config *moz_config(const struct http_exchange *x)
 
 /* ---- answers ---- */
 
-/* True if the configuration lets pages of the request's origin read answers; `*origin` is then the value of the header. */
+/* True if the configuration lets pages of the request's origin read answers; `*origin` is then the value for
+ * Access-Control-Allow-Origin. */
 bool mozilla_origin_allowed(const struct http_exchange *x, struct sl_str *origin)
 {
     const struct config *config = moz_config(x);
@@ -179,7 +180,7 @@ static bool moz_read_local(struct job *job, void *arg, const void *asked, struct
     r->native.includes_symbol_store = false;
     r->native.sources = local->sources;
     r->native.source_count = local->source_count;
-    r->native.sources_number = 0;
+    r->native.sources_number = 0; /* results of searches are not cached for this list of sources */
     return true;
 }
 

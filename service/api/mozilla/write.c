@@ -131,7 +131,7 @@ static void write_function_size(struct moz_writer *w, const struct native_result
 }
 
 /* Writes function, file and line of a frame. Without a file there is no line either; line 0 is unknown. */
-static void write_level(struct moz_writer *w, const struct native_result_frame *frame)
+static void write_function(struct moz_writer *w, const struct native_result_frame *frame)
 {
     struct sl_str path;
     uint64_t line;
@@ -143,13 +143,14 @@ static void write_level(struct moz_writer *w, const struct native_result_frame *
         sl_json_member_u64(&w->json, "line", line);
 }
 
-/* Writes the inlined functions, innermost first. They are `frames` without the last one, in whose place the frame itself is. */
+/* Writes `count` functions that were inlined, innermost first. The function around them is not among them: it is written as the frame
+ * itself. */
 static void write_inlines(struct moz_writer *w, const struct native_result_frame *frames, size_t count)
 {
     sl_json_member_array(&w->json, "inlines");
     for (size_t i = 0; i < count && moz_fits(w, 0); i++) {
         sl_json_begin_object(&w->json);
-        write_level(w, &frames[i]);
+        write_function(w, &frames[i]);
         sl_json_end_object(&w->json);
     }
     sl_json_end_array(&w->json);
@@ -180,7 +181,7 @@ static void moz_write_frame(struct moz_writer *w, const struct mozilla_frame *fr
     write_offset(w, frame);
     if (count) {
         const struct native_result_frame *outermost = &frames[count - 1];
-        write_level(w, outermost);
+        write_function(w, outermost);
         /* `outermost` is false if the table does not know where the function begins; its size is not known then either */
         if (outermost->outermost && outermost->symbol_address <= frame->offset)
             sl_json_member_hex(&w->json, "function_offset", frame->offset - outermost->symbol_address);

@@ -203,7 +203,7 @@ static bool is_running(struct sl_str key)
     return false;
 }
 
-/* Frees the record. It lies in its own arena, so that struct is copied before it is used to free its memory. */
+/* Frees the record. The struct of its arena lies in that arena's own memory, so a copy of the struct is used to free it. */
 static void background_end(struct background_conversion *b)
 {
     sl_list_remove(&running, &b->link);
