@@ -8,7 +8,7 @@ struct name_cache;
 struct name_cache *name_cache_new(void); /* NULL when out of memory */
 void name_cache_free(struct name_cache *cache);
 
-/* Adds copies of the key and the demangled name. */
+/* Adds copies of the key, which identifies a mangled name (its language and text), and of the demangled name. */
 void name_cache_put(struct name_cache *cache, struct sl_str key, struct sl_str readable);
 
 /* Returns the demangled name, valid until the next name_cache_put; NULL if it is not cached. */

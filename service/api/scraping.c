@@ -18,7 +18,7 @@ static bool read_headers(struct sl_fields *s, const struct sl_json_path *at, voi
     struct sl_str name;
     bool good = sl_fields_open(s, at, SL_JSON_OBJECT, "a map");
     while (good && sl_json_next(s->json, &name)) {
-        struct sl_json_path path = {at, name, 0};
+        struct sl_json_path path = {.up = at, .key = name};
         struct fetch_header *header = sl_arena_array_add(&headers);
         good = header ? sl_fields_text(s, &path, &header->value.hidden) : sl_json_no_memory(s->json);
         if (header)

@@ -19,7 +19,9 @@
  * JOB_CHUNK: usual size of the first chunk of a job's arena, in bytes. */
 enum { UNFETCHED_MS = 5000, JOB_CHUNK = 32768 };
 
-enum { CROWD_CHUNK = 5120 }; /* smaller first chunk of arenas while MAX_SPARE jobs or more run: most of those jobs only wait */
+enum {
+    CROWD_CHUNK = 5120
+}; /* smaller first chunk of arenas while MAX_SPARE jobs or more run: most of those jobs only wait */
 
 /* Limits of the free list of jobs: number of jobs, bytes of one arena, bytes of all their arenas. The arenas keep their memory, so that
  * the next job causes no page faults. */
@@ -114,7 +116,8 @@ void job_discard(struct job *job)
         free(job);
         return;
     }
-    if (service->spare_bytes + job->arena.used > MAX_SPARE_BYTES) /* the list has too much memory: keep the job without an arena */
+    if (service->spare_bytes + job->arena.used >
+        MAX_SPARE_BYTES) /* the list has too much memory: keep the job without an arena */
         sl_arena_free(&job->arena);
     job->next_spare = service->spare;
     service->spare = job;

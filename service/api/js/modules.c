@@ -92,10 +92,8 @@ static bool js_find_reference(struct js_request *r, struct js_module *m)
     bool is_script = file->origin != JS_BUNDLED || file->entry->type == SL_BUNDLE_SOURCE ||
                      file->entry->type == SL_BUNDLE_MINIFIED_SOURCE;
     if (!reference->map.data && is_script && facts.has_map)
-        *reference = (struct js_reference){.map = facts.map,
-                                           .is_embedded = facts.embeds_map,
-                                           .has_id = reference->has_id,
-                                           .id = reference->id};
+        *reference = (struct js_reference){
+            .map = facts.map, .is_embedded = facts.embeds_map, .has_id = reference->has_id, .id = reference->id};
     if (!reference->map.data && !reference->is_embedded &&
         file->origin == JS_SENT) { /* "<script>.map" sent with the request needs no reference */
         const struct request_file *map = files_of_form(&r->files, m->abs_path, ".map");

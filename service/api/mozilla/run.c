@@ -36,7 +36,8 @@ static bool add_module(struct moz_modules *m, struct mozilla_module *module, con
         if (!id)
             return false;
         *id = (struct object_id){.debug_id = *debug_id, .has_debug_id = true, .debug_file = module->file};
-        id->type = sl_str_ends(module->file, SL_STR(".pdb")) ? OBJECT_PE : OBJECT_ELF; /* a guess: the type is not sent */
+        id->type =
+            sl_str_ends(module->file, SL_STR(".pdb")) ? OBJECT_PE : OBJECT_ELF; /* a guess: the type is not sent */
         native->modules[m->count] = (struct native_module){.id = id, .upload = &no_upload};
         *slot = (void *)(uintptr_t)++m->count;
     }

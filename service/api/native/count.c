@@ -86,7 +86,7 @@ struct module_run {
     size_t count;
 };
 
-/* Adds the counted modules to the metric, and begins the next count. */
+/* Adds the modules counted so far to the metric, and starts to count from 0 again. */
 static void end_run(struct module_run *run, const char *purpose)
 {
     if (run->count)
@@ -106,7 +106,8 @@ struct module_counts {
     const char *platform; /* of the first module that has one */
 };
 
-/* Counts modules by type and status. Goes backwards, so that `platform` ends as the type of the first module that has one. */
+/* Counts modules by type and status. Goes backwards, so that `platform` ends as the type of the first module that has one. Adjacent
+ * modules with the same labels are added to the metric at once, the last ones by end_run. */
 static struct module_counts count_modules(const struct native_request *request)
 {
     struct module_counts counts = {.platform = object_type_name(OBJECT_UNKNOWN)};

@@ -64,9 +64,9 @@ static const struct native_register *find_register(const struct native_trace *tr
     return NULL;
 }
 
-/* True if the address of a frame is a return address, so that the call lies before it. What the request says of the frame decides.
- * If it says that of some frames only, all others are return addresses. If it says nothing, all but the first frame are; that has
- * the current instruction, unless is_crash_signal tells otherwise. */
+/* True if the address of a frame is a return address, so that the call lies before it. The frame's `adjust_instruction_addr` (adjust)
+ * decides. If only other frames have it, the address is a return address. If no frame has it, all but the first frame have return
+ * addresses; the first has the current instruction, unless is_crash_signal tells otherwise. */
 static bool is_caller(const struct trace_walk *walk, size_t index, const struct native_module *module, uint64_t address,
                       const char *ip_register)
 {
@@ -99,7 +99,7 @@ static bool lookup_address(const struct trace_walk *walk, size_t index, const st
     bool is_absolute = walk->request->maps_at_zero && walk->trace->frames[index].module == NATIVE_NO_MODULE;
     *out = relative;
     *caller = false;
-    /* no load address, or the sum overflows: `relative` stays as it is */
+    /* No load address, or the sum overflows: `relative` stays as it is. Uploaded symbols need the address in the call all the same. */
     if ((base == 0 && !native_has_uploaded_symbols(module) && !is_absolute) ||
         __builtin_add_overflow(base, relative, &address))
         return true;
@@ -121,7 +121,7 @@ static bool lookup_address(const struct trace_walk *walk, size_t index, const st
 static void add_expansion(struct trace_walk *walk, struct native_result_frame frame, const struct native_module *module,
                           uint64_t relative, const struct sl_location *chain, size_t count)
 {
-    uint64_t base = module->image_address, table = native_table_base(module);
+    uint64_t base = module->image_address, table_base = native_table_base(module);
     for (size_t i = 0; i < count; i++) {
         struct sl_symcache_function function = {.entry = UINT64_MAX};
         struct native_result_frame *out = native_frames_add(walk);
@@ -136,7 +136,7 @@ static void add_expansion(struct trace_walk *walk, struct native_result_frame fr
         out->outermost = i + 1 == count && function.entry != UINT64_MAX;
         if (__builtin_add_overflow(base, relative, &out->address)) /* invalid input: 0 = unknown */
             out->address = 0;
-        if (__builtin_add_overflow(table, function.entry, &out->symbol_address))
+        if (__builtin_add_overflow(table_base, function.entry, &out->symbol_address))
             out->symbol_address = 0;
     }
 }
@@ -195,7 +195,7 @@ static bool is_dropped(const struct native_frame *frame, enum native_status stat
     return frame->trust == TRUST_SCAN && (status == FRAME_MISSING_SYMBOL || status == FRAME_UNKNOWN_IMAGE);
 }
 
-/* Adds a result that says why the frame could not be symbolicated. */
+/* Adds a result that says why the frame could not be symbolicated; none if it is probably no frame at all (is_dropped). */
 static void add_failed(struct trace_walk *walk, struct native_result_frame frame, enum native_status status)
 {
     frame.status = (uint8_t)status;
@@ -370,6 +370,6 @@ void native_finish(struct native_request *request)
         if (ends_behind_start(&request->traces[t], trace))
             trace->count--;
     }
-    if (request->origin)
+    if (request->origin) /* NULL: another API counts the request */
         native_count_results(request);
 }

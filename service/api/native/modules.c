@@ -63,7 +63,8 @@ static bool map_modules(struct native_request *request)
     struct sl_range *ranges = SL_ARENA_ARRAY(request->arena, struct sl_range, count + 1);
     for (size_t i = 0; ranges && i < count; i++) {
         const struct native_module *module = &request->modules[request->by_address[i]];
-        ranges[i] = (struct sl_range){module->image_address, last_address(module), has_id(module->id)};
+        ranges[i] = (struct sl_range){
+            .first = module->image_address, .last = last_address(module), .is_preferred = has_id(module->id)};
     }
     return ranges && sl_range_map_build(request->arena, ranges, count, &request->module_map);
 }
@@ -102,8 +103,8 @@ static size_t closest_module(const struct native_request *request, uint64_t addr
 }
 
 /* Returns the module of an address, as index in `by_address` plus 1, if modules may lie in others; 0 if there is none. A return
- * address may lie just behind the module with the call: so the address before it is tried first. An address that is none is also
- * tried so, but last. */
+ * address may lie just behind the module with the call, so the address before it is tried first. For any other address the one before
+ * is tried last. */
 static size_t nested_module(const struct native_request *request, uint64_t address, bool is_return)
 {
     size_t at = is_return ? SL_NO_RANGE : sl_range_map_find(&request->module_map, address);
@@ -117,7 +118,7 @@ static size_t nested_module(const struct native_request *request, uint64_t addre
 /* Sets module_index and `relative` of a frame. If the frame names its module (address mode), its address is relative already; if no
  * module has this index, the frame is in no module. In a module that was sent with address 0, which means none, the frame is
  * `undefined`, unless the request maps modules there. */
-static void match(const struct native_request *request, struct native_frame *frame, bool is_first)
+static void assign_module(const struct native_request *request, struct native_frame *frame, bool is_first)
 {
     /* if the request does not say it, all frames but the first have return addresses */
     bool is_return = !frame->is_exact && (frame->adjust == SL_BOOL_ABSENT ? !is_first : frame->adjust == SL_BOOL_TRUE);
@@ -141,7 +142,7 @@ void native_assign_modules(struct native_request *request)
     for (size_t t = 0; t < request->trace_count; t++)
         for (size_t i = 0; i < request->traces[t].frame_count; i++) {
             struct native_frame *frame = &request->traces[t].frames[i];
-            match(request, frame, i == 0);
+            assign_module(request, frame, i == 0);
             if (frame->module_index != NATIVE_NO_MODULE)
                 request->modules[frame->module_index].referenced = true;
         }
@@ -149,8 +150,8 @@ void native_assign_modules(struct native_request *request)
 
 /* ---- look-ups ---- */
 
-/* Makes with_store, a copy of the request's sources with more behind them: the store of uploaded debug files, unless they contain
- * it, and the `count` sources of the symbol store. */
+/* Makes with_store, if that was not done before: a copy of the request's sources, then the store of uploaded debug files, unless the
+ * request names it, then the `count` sources in `store`. */
 static void add_store(struct native_request *request, const struct source *store, size_t count)
 {
     if (request->with_store)
@@ -174,8 +175,8 @@ static bool tokens_have_scopes(const struct config *config)
     return false;
 }
 
-/* Returns the sources of the symbol store for the request's own scope, if uploads are kept apart by scope, and sets `*count`. NULL
- * if there are none; also, without setting `*count`, if with_store exists, as add_store then ignores it. */
+/* Returns the sources of the symbol store for the request's own scope, and sets `*count`. NULL and 0: uploads are not kept apart by
+ * scope, or the scope has none. If with_store was made before, the list is not needed: returns NULL and leaves `*count` as it is. */
 static const struct source *scope_store(const struct native_request *request, size_t *count)
 {
     char scope[SYMBFILE_SCOPE];
@@ -197,12 +198,20 @@ struct search_scope native_search_scope(struct native_request *request)
     if (count && !sl_str_equal(request->scope, SL_STR("global")))
         store = scope_store(request, &count);
     if (!count && !debug_files_are_open())
-        return (struct search_scope){request->sources, request->source_count, request->scope, request->arena,
-                                     number,           request->own};
+        return (struct search_scope){.sources = request->sources,
+                                     .source_count = request->source_count,
+                                     .scope = request->scope,
+                                     .arena = request->arena,
+                                     .list = number,
+                                     .own = request->own};
     add_store(request, store, count);
     number = number ? number | UINT64_C(1) << WITH_STORE_BIT : 0;
-    return (struct search_scope){request->with_store, request->with_store_count, request->scope, request->arena, number,
-                                 request->own};
+    return (struct search_scope){.sources = request->with_store,
+                                 .source_count = request->with_store_count,
+                                 .scope = request->scope,
+                                 .arena = request->arena,
+                                 .list = number,
+                                 .own = request->own};
 }
 
 typedef bool is_wanted(const struct native_module *module);
@@ -470,8 +479,8 @@ void native_reset(void *arg)
     request->out_of_memory = false;
 }
 
-/* Uploaded symbols have up to two files (indexes[0]: ranges, indexes[1]: return pads), each with both kinds of table. All other
- * frames are in the symcache. */
+/* Uploaded symbols have up to two files (indexes[0] and indexes[1], either may be missing). Each has a table by address ranges and one
+ * by return pads, the addresses to which calls return. All other frames are in the symcache. */
 const struct sl_symcache *native_table(const struct native_module *module, enum native_table table)
 {
     const struct sl_symbfile_index *const *indexes = module->found->symbfile.indexes;

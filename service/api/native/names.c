@@ -56,7 +56,7 @@ static void set_function_name(struct native_naming *n, struct native_names *name
         demangle(n, names, language);
         return;
     }
-    struct native_pending_name pending = {names, language, n->pending};
+    struct native_pending_name pending = {.names = names, .language = language, .next = n->pending};
     const struct sl_str *known = name_cache_get(n->name_cache, cache_key(n, &pending));
     if (known) {
         /* equal texts: leaves `function` the same text as `symbol`, by which drop_failed_names knows that nothing was demangled */

@@ -62,10 +62,11 @@ struct native_frame {
     bool has_symbol_address : 1, has_function_id : 1, has_line : 1;
     /* set by native_assign_modules: its module was sent without an address, so `relative` is not one in the module */
     bool undefined : 1;
-    bool of_file : 1;  /* "file:<N>": an address as linked in the file, of the instruction itself */
-    bool is_exact : 1; /* of the instruction itself, as with `adjust` = false, which the answer does not have then */
+    bool of_file : 1; /* "file:<N>": an address as linked in the file, of the instruction itself */
+    bool
+        is_exact : 1; /* the address is of the instruction itself, as if `adjust` were false; not repeated in the answer */
     /* set by native_assign_modules */
-    uint32_t module_index; /* in request order; NATIVE_NO_MODULE: no module holds the address */
+    uint32_t module_index; /* index in native_request.modules; NATIVE_NO_MODULE: no module has the address */
     uint64_t relative;     /* address relative to the module */
 };
 
@@ -103,10 +104,10 @@ struct native_lookups { /* results of a module's look-ups */
     struct search_result lookup;
     struct symbfile_lookup symbfile; /* result in uploaded symbols; see native_has_uploaded_symbols */
     struct source_lookup sources;    /* source bundles and debug files, if source lines are wanted */
-    enum sl_code stores;             /* result in Mozilla's symbol stores; SL_OK if they were not asked, too */
+    enum sl_code stores;             /* result in Mozilla's symbol stores; also SL_OK if they were not asked */
     bool has_other_id;               /* a store has a file of that name with another debug id */
     bool is_not_resident;            /* pages of its tables may not be in memory; set by native_results_executor */
-    struct mozilla_stats work;       /* what the look-up in the stores did */
+    struct mozilla_stats work;       /* what the look-up in Mozilla's stores did */
 };
 
 struct native_unwind {  /* result of the look-up of a module for unwinding */
@@ -117,7 +118,7 @@ struct native_unwind {  /* result of the look-up of a module for unwinding */
     struct sl_str debug_file;
 };
 
-/* A module as sent. There may be far more of them than frames refer to, so it is small: what few have lies elsewhere. */
+/* A module as sent. There may be far more of them than frames refer to, so it is small: what only some have is in other structs. */
 struct native_module {
     uint64_t image_address, image_size;
     const struct object_id *id;
@@ -175,8 +176,8 @@ struct native_result_frame { /* a frame of the answer; inlined functions make se
     const struct native_source *source; /* NULL: no source was found for its path */
     uint64_t address, symbol_address;
     uint32_t index;  /* index of `sent` in its trace: "original_index" in the answer */
-    uint32_t module; /* in request order; NATIVE_NO_MODULE = none */
-    /* the rest is set if symbolicated. Of a .NET frame, location.file is an index of the documents of its module's table */
+    uint32_t module; /* index in native_request.modules; NATIVE_NO_MODULE = none */
+    /* All but `status` is set if symbolicated. Of a .NET frame, location.file is an index of the documents of its module's table. */
     struct sl_location location;
     uint8_t status;   /* enum native_status */
     uint8_t language; /* enum sl_language */
@@ -197,7 +198,7 @@ struct native_counts { /* counts of resulting frames and traces */
 };
 
 struct native_request;
-/* Writes members into the answer, whose JSON object is open. Pure: loop or pool. */
+/* Writes members into the answer, whose JSON object is open. Runs on the loop or the pool. */
 typedef void native_writer(const struct native_request *request, struct sl_json_writer *w, const void *arg);
 
 struct native_request {
@@ -243,7 +244,7 @@ struct native_request {
     native_writer *writer; /* adds the members of the answer; NULL: the API writes an answer of its own */
     const void *writer_arg;
     /* NULL, or a step that runs when the tables of the modules were found, before frames are looked up in them; it may change
-     * addresses of frames. Pure, on the pool. */
+     * addresses of frames. Runs on the pool. */
     job_step *locate;
     /* NULL, or a step that runs after the names were made, in the same pool job; only for requests without source lines */
     job_step *then;
@@ -255,8 +256,8 @@ struct native_request {
 /* Sets sources, scraping and options for source links from the configuration; the request may replace them. */
 void native_configure(struct native_request *request, const struct config *config);
 
-/* Reads the body of POST /symbolicate in one pass, after calling native_configure. The request keeps views of the body; arena and
- * `failure` as for json_document. */
+/* Calls native_configure, then reads the body of POST /symbolicate in one pass. The request keeps views of the body. False: `failure`
+ * says why. */
 bool native_read(struct native_request *request, struct sl_str body, const struct config *config,
                  struct json_failure *failure);
 
@@ -268,11 +269,11 @@ bool native_read_options(struct sl_fields *s, const struct sl_json_path *at, voi
 
 /* ---- run.c: for job kinds whose requests begin with struct native_request ---- */
 
-/* Reads the files that were sent with the request (`files`); only the first call does. native_run calls it; walking stacks needs it
- * before. SL_BUSY, SL_CANCELLED, SL_INTERNAL. */
+/* Reads the files that were sent with the request (`files`); later calls do nothing. native_run calls it; stack walks, which come
+ * before, need it earlier. SL_BUSY, SL_CANCELLED, SL_INTERNAL. */
 enum sl_code native_read_files(struct native_request *request, struct sl_error *error) SL_SUSPENDS;
 /* Adds one more file to those that native_read_files has read; the caller keeps its contents. Does not suspend outside of fibers.
- * Codes as of native_read_files. */
+ * SL_BUSY, SL_CANCELLED, SL_INTERNAL. */
 enum sl_code native_add_file(struct native_request *request, const struct request_file *file,
                              struct sl_error *error) SL_SUSPENDS;
 
@@ -280,7 +281,7 @@ enum sl_code native_add_file(struct native_request *request, const struct reques
 void native_open(struct job *job, void *request);
 
 /* Completes a request that was read or filled in: sorts its modules and finds each frame's. Call once, before native_run. False when
- * out of memory. Pure: loop or pool. */
+ * out of memory. Runs on the loop or the pool. */
 bool native_prepare(struct native_request *request);
 
 /* Symbolicates the frames: makes results and names, and adds source lines if wanted. A job_step. */
@@ -308,7 +309,7 @@ void native_release(void *request);
 /* Sorts the modules by address. A module that was sent without a size gets one: up to the next module. False when out of memory. */
 bool native_sort_modules(struct native_request *request);
 
-/* Sets module_index and relative of every frame, and `referenced` of their modules, which must be sorted. Pure: loop or pool. */
+/* Sets module_index and relative of every frame, and `referenced` of their modules, which must be sorted. Runs on the loop or the pool. */
 void native_assign_modules(struct native_request *request);
 
 /* Returns the list of sources to search for the request's modules: its own, uploaded debug files, and the symbol store if the
@@ -338,7 +339,7 @@ const struct sl_symcache *native_table(const struct native_module *module, enum 
 /* Returns the address of the running process to which entries of the module's table are relative. The module must be found. */
 uint64_t native_table_base(const struct native_module *module);
 const char *native_lookup_status(enum sl_code code); /* the word for answers, for example "found" */
-/* Returns the same word for a module; "unused" if no frame lies in it. */
+/* Returns the word for the result of a module's look-up; "unused" if no frame lies in it. */
 const char *native_module_status(const struct native_module *module);
 
 /* ---- needs.c ---- */
@@ -365,10 +366,10 @@ void module_needs_release(struct module_needs *needs); /* releases all results *
 /* Removes the resulting frames from number `frame` of `trace` on, in all later traces as well, and counts them as omitted. */
 void native_drop_frames(struct native_request *request, size_t trace, size_t frame);
 
-/* Makes at most `max_frames` resulting frames, without names. Pure: loop or pool. */
+/* Makes at most `max_frames` resulting frames, without names. Runs on the loop or the pool. */
 void native_symbolicate(struct native_request *request, uint64_t max_frames);
 
-/* Call after names were set: removes the bogus caller of `_start` that unwinders report, and counts. Pure: loop or pool. */
+/* Call after names were set: removes the bogus caller of `_start` that unwinders report, and counts. Runs on the loop or the pool. */
 void native_finish(struct native_request *request);
 
 const char *native_frame_status(enum native_status status); /* the words for answers */
@@ -376,7 +377,7 @@ const char *native_trust_name(enum native_trust trust);
 
 /* ---- count.c ---- */
 
-/* Counts the resulting frames and traces in request->counts. Pure: loop or pool. */
+/* Counts the resulting frames and traces in request->counts. Runs on the loop or the pool. */
 void native_count_results(struct native_request *request);
 /* Adds the request's modules and counts to the metrics. Loop thread. */
 void native_count(const struct native_request *request);
@@ -399,8 +400,8 @@ struct native_lookup_result native_symbfile_lookup(const struct native_module *m
 
 /* ---- names.c ---- */
 
-/* Both set the names of the resulting frames. native_name runs on the loop and takes names from a cache; the others are demangled on
- * the pool. native_name_at_once uses no cache and demangles in place: pure, for pool threads. */
+/* Both set the names of the resulting frames. native_name runs on the loop: it takes names from a cache, and has the others demangled on
+ * the pool. native_name_at_once, for pool threads, uses no cache and demangles in place. */
 enum sl_code native_name(struct native_request *request, struct name_cache *name_cache,
                          struct sl_error *error) SL_SUSPENDS;
 void native_name_at_once(struct native_request *request);
@@ -412,16 +413,17 @@ void native_name_at_once(struct native_request *request);
 bool native_frame_location(const struct native_request *request, const struct native_result_frame *frame,
                            struct sl_buf *scratch, struct sl_str *path, uint64_t *line);
 
-/* Finds out where a resulting frame's file is in version control, as its symcache says. False if that is not known: then `*table`
- * and `*origin` are not set. */
+/* Finds out where a resulting frame's file is in version control, as its symcache says. False if that is not known: `*table` and
+ * `*origin` are not valid then. */
 bool native_frame_origin(const struct native_request *request, const struct native_result_frame *frame,
                          const struct sl_symcache **table, struct sl_symcache_origin *origin);
 
 /* Adds the lines of sources that native_find_sources found. Sources of which only a URL is known are listed in `links`, for
- * native_download_sources. Pure: loop or pool. */
+ * native_download_sources. Runs on the loop or the pool. */
 void native_apply_sources(struct native_request *request);
 
-/* Downloads the sources in `links` and adds their lines. */
+/* Downloads the sources in `links` and adds their lines; sources that cannot be downloaded are no error. SL_CANCELLED, or a code of
+ * pool_run. */
 enum sl_code native_download_sources(struct native_request *request, struct sl_error *error) SL_SUSPENDS;
 
 /* ---- write.c ---- */

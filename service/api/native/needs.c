@@ -54,8 +54,9 @@ static void look_up_need(const struct module_needs *needs, size_t module, struct
  * the other fiber was cancelled, it does. */
 const struct search_result *module_needs_get(struct module_needs *needs, size_t module, const struct search_target *use)
 {
-    static const struct search_result cancelled = {.code = SL_CANCELLED, .error = {SL_CANCELLED, 0, "cancelled"}},
-                                      busy = {.code = SL_BUSY, .error = {SL_BUSY, 0, "out of memory"}};
+    static const struct search_result cancelled = {.code = SL_CANCELLED,
+                                                   .error = {.code = SL_CANCELLED, .message = "cancelled"}},
+                                      busy = {.code = SL_BUSY, .error = {.code = SL_BUSY, .message = "out of memory"}};
     struct module_need *need = find_need(needs, module, use);
     bool has_joined = false;
     if (!need)

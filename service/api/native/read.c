@@ -187,7 +187,7 @@ static int native_read_by_name(const void *a, const void *b)
 static bool read_register(struct sl_fields *s, const struct sl_json_path *at, struct sl_str name,
                           struct sl_arena_array *registers)
 {
-    struct sl_json_path place = {at, name, 0};
+    struct sl_json_path place = {.up = at, .key = name};
     struct native_register *r = sl_arena_array_add(registers);
     if (!r)
         return sl_json_no_memory(s->json);

@@ -142,7 +142,7 @@ static bool collect_locations(struct source_lookup_run *s)
 static struct sl_str copy_line(struct source_lookup_run *s, struct sl_str line)
 {
     sl_buf_clear(&s->line);
-    sl_context_trim(&s->line, line, 0);
+    sl_context_trim(&s->line, line, 0); /* column 0: native frames have none, so long lines are cut at their end */
     char *copy = s->line.failed ? NULL : sl_arena_strndup(s->request->arena, (char *)s->line.data, s->line.size);
     s->request->out_of_memory = s->request->out_of_memory || !copy;
     return (struct sl_str){copy ? copy : "", copy ? s->line.size : 0};
@@ -337,11 +337,12 @@ static struct sl_str kept_text(struct sl_arena *arena, struct sl_buf *text)
 }
 
 /* Lists a download among the module's candidates, with its result, if the client wants candidates. Details are given for failures
- * that are not the file's own. */
-static void report(struct native_request *request, uint32_t module, struct sl_str url, const struct sl_error *error)
+ * other than a missing or malformed file. */
+static void report_download(struct native_request *request, uint32_t module, struct sl_str url,
+                            const struct sl_error *error)
 {
     struct candidate candidate = {.source = SL_STR("sourcelink"), .location = url, .download = error->code};
-    struct candidate_list one = {&candidate, 1, 1};
+    struct candidate_list one = {.items = &candidate, .count = 1, .capacity = 1};
     struct sl_buf text = {0};
     if (request->options.dif_candidates != SL_BOOL_TRUE)
         return; /* the answer has no candidates then */
@@ -380,7 +381,7 @@ static bool download(struct downloads *d, struct native_source_link *link, const
     error.code = source_file_get(&wanted, d->request->arena, &link->item, &error);
     if (error.code == SL_CANCELLED)
         return true;
-    report(d->request, link->locations->frame->module, source->url, &error);
+    report_download(d->request, link->locations->frame->module, source->url, &error);
     link->url = source->url;
     return error.code == SL_OK;
 }

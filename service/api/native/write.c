@@ -36,7 +36,7 @@ static void sent_member(struct native_answer *a, const char *key, const struct n
     sl_json_member_if_set(a->w, key, native_text(sent, text));
 }
 
-/* Writes a text of the frame that was sent as JSON, if it was. */
+/* Writes a text that is kept as the raw JSON that was sent; nothing if the frame was sent without it. */
 static void sent_json_member(struct native_answer *a, const char *key, const struct native_frame *sent,
                              enum native_text text)
 {
@@ -135,7 +135,7 @@ static void context(struct native_answer *a, const struct native_result_frame *f
         sent_member(a, "source_link", sent, SENT_SOURCE_LINK);
 }
 
-/* Writes a text of the symcache as a member; nothing if `text` is no text. */
+/* Writes a text of the symcache as a member; nothing if `text`, its offset in the symcache, is SL_SYMCACHE_NONE. */
 static void native_write_table_text(struct native_answer *a, const char *key, const struct sl_symcache *table,
                                     uint32_t text)
 {

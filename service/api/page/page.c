@@ -91,7 +91,7 @@ static void answer_description(struct http_exchange *x)
 
 /* ---- data for the page ---- */
 
-/* Answers an example request: the stack of this service. Fails only when out of memory. */
+/* Answers with an example of a request that the page can send: the stack of this service. Fails only when out of memory. */
 static void answer_example(struct http_exchange *x)
 {
     struct sl_buf json = {0};

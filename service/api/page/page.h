@@ -17,7 +17,7 @@ extern const struct page_file page_files[];
 /* Handler of POST /page/read. */
 void page_read(struct http_exchange *x) SL_SUSPENDS;
 
-/* Writes the answer of POST /page/read for these bytes: what kind of input they are. Pure. */
+/* Writes the answer of POST /page/read for these bytes: what kind of input they are. */
 void page_recognise(struct sl_bytes bytes, struct sl_buf *json);
 
 /* ---- example.c ---- */

@@ -2,8 +2,9 @@
  *
  *     {"kind": "trace"}
  *
- * `kind` is a value of the command's option --type, or null. If it is null: `unread` names a known format that cannot be read,
- * `plain` a kind of stack that has its names already. `named`: POST /page/named can write the file with names. */
+ * `kind` is a value of the command's option --type, or null. If it is null, one of these may follow: `unread` names a known format that
+ * cannot be read; `advice` says what to do with the file instead; `plain` names a kind of stack that has its names already. `named`:
+ * POST /page/named can write the file with names. */
 #include "api/input_kind.h"
 #include "api/page/page.h"
 #include "apple/samples.h"

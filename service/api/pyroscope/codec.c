@@ -51,7 +51,7 @@ static enum sl_code read_json(struct sl_str text, bool has_file, struct sl_arena
     bool good = sl_json_read_object(&json, has_file ? should_fields : file_fields, file) && sl_json_end(&json);
     return good        ? SL_OK
            : json.busy ? sl_fail(error, SL_BUSY, "out of memory")
-                       : sl_fail(error, SL_MALFORMED, "the body is not the JSON of this method");
+                       : sl_fail(error, SL_MALFORMED, "the body is not the JSON message that this method takes");
 }
 
 /* ---- reading protobuf ---- */
@@ -107,7 +107,8 @@ static enum sl_code read_protobuf(struct sl_bytes body, bool has_file, struct sl
     }
     if (!is_kept || no_memory)
         return sl_fail(error, SL_BUSY, "out of memory");
-    return is_read ? SL_OK : sl_fail(error, SL_MALFORMED, "the body is not the protobuf message of this method");
+    return is_read ? SL_OK
+                   : sl_fail(error, SL_MALFORMED, "the body is not the protobuf message that this method takes");
 }
 
 enum sl_code debuginfo_read(struct sl_bytes body, bool is_json, bool has_file, struct sl_arena *arena,
@@ -120,6 +121,7 @@ enum sl_code debuginfo_read(struct sl_bytes body, bool is_json, bool has_file, s
 
 /* ---- writing answers ---- */
 
+/* Writes the answer of ShouldInitiateUpload, as JSON or as a protobuf message. */
 void debuginfo_write_decision(bool is_json, bool wanted, const char *reason, struct sl_buf *out)
 {
     if (is_json) {
@@ -134,6 +136,7 @@ void debuginfo_write_decision(bool is_json, bool wanted, const char *reason, str
     answer.should_initiate_upload = wanted;
     answer.reason = (char *)(uintptr_t)reason;
     size_t size = debuginfo__should_initiate_upload_response__get_packed_size(&answer);
+    /* + 1: a message may have 0 bytes, and `data` must not be NULL */
     if (sl_buf_reserve(out, size + 1))
         out->size += debuginfo__should_initiate_upload_response__pack(&answer, out->data + out->size);
 }
@@ -195,8 +198,10 @@ struct packed_object { /* a protobuf message with the messages that it points to
 /* Fills in the protobuf message of an upload. Times that are 0, unknown, are left out. False when out of memory. */
 static bool fill_packed(struct packed_object *p, const struct debuginfo_object *from, struct sl_arena *arena)
 {
-    *p = (struct packed_object){DEBUGINFO__OBJECT__INIT, DEBUGINFO__FILE__INIT, DEBUGINFO__TIMESTAMP__INIT,
-                                DEBUGINFO__TIMESTAMP__INIT};
+    *p = (struct packed_object){.object = DEBUGINFO__OBJECT__INIT,
+                                .file = DEBUGINFO__FILE__INIT,
+                                .started = DEBUGINFO__TIMESTAMP__INIT,
+                                .finished = DEBUGINFO__TIMESTAMP__INIT};
     p->file.gnu_build_id = terminated(arena, from->file.gnu_build_id);
     p->file.go_build_id = terminated(arena, from->file.go_build_id);
     p->file.otel_file_id = terminated(arena, from->file.otel_file_id);
@@ -226,11 +231,13 @@ static void write_packed_list(const struct debuginfo_object *objects, size_t cou
     }
     list.n_object = out->failed ? 0 : count;
     list.object = items;
+    /* + 1: a message without uploads has 0 bytes, and `data` must not be NULL */
     if (!out->failed && sl_buf_reserve(out, debuginfo__list_debuginfo_response__get_packed_size(&list) + 1))
         out->size += debuginfo__list_debuginfo_response__pack(&list, out->data + out->size);
     sl_arena_free(&arena);
 }
 
+/* Writes the answer of ListDebuginfo, as JSON or as a protobuf message. */
 void debuginfo_write_list(bool is_json, const struct debuginfo_object *objects, size_t count, struct sl_buf *out)
 {
     struct sl_json_writer w = sl_json_writer(out);
@@ -262,6 +269,7 @@ static const struct sl_field record_fields[] = {
     SL_FIELDS_END,
 };
 
+/* Relaxed parsing (`true`) accepts texts that are not UTF-8. */
 enum sl_code debuginfo_read_record(struct sl_str text, struct sl_arena *arena, struct debuginfo_object *object)
 {
     struct debuginfo_record record = {.state = {false, 0}};
@@ -278,6 +286,7 @@ enum sl_code debuginfo_read_record(struct sl_str text, struct sl_arena *arena, s
     return SL_OK;
 }
 
+/* Writes the JSON that debuginfo_read_record reads. */
 void debuginfo_write_record(const struct debuginfo_object *object, struct sl_buf *out)
 {
     struct sl_json_writer w = sl_json_writer(out);

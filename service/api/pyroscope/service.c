@@ -98,8 +98,8 @@ static bool check_file(struct debuginfo_file *file, struct sl_arena *arena)
     return good;
 }
 
-/* Reads the body of a request (`has_file` as for debuginfo_read). False: it is answered, or the client is gone. `*has_id`: its
- * gnu_build_id is one; otherwise it is empty or malformed. */
+/* Reads the body of a request: with `has_file` that of ShouldInitiateUpload, otherwise one with nothing but a build id. Sets `*has_id`
+ * to whether its gnu_build_id is a valid one; it may also be empty or malformed. False: the request is answered, or the client is gone. */
 static bool read_request(struct http_exchange *x, bool has_file, struct debuginfo_file *file, bool *has_id)
 {
     struct sl_bytes body;

@@ -166,7 +166,7 @@ struct request_reading { /* reads the body of an assemble request, on the pool *
     bool is_read; /* result of `read` */
 };
 
-/* A `read` for the list of debug files. */
+/* Member `read` of a request to join debug files: parses the list of files. */
 static bool read_files(struct request_reading *r)
 {
     return sentry_read_files(r->body, r->arena, &r->files, &r->count, &r->problem);
@@ -237,7 +237,7 @@ static const struct sl_field bundle_fields[] = {
     SL_FIELDS_END,
 };
 
-/* A `read` for an artifact bundle. */
+/* Member `read` of a request to join an artifact bundle: parses its one object. False: r->problem says why; NULL: out of memory. */
 static bool read_bundle(struct request_reading *r)
 {
     struct sl_json json = sl_json(r->body, r->arena, false);

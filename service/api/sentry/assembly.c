@@ -39,7 +39,8 @@ static struct sl_list assemblies;
 static unsigned running;
 static struct fiber_wait_list turns; /* fibers that wait until fewer than MAX_RUNNING run */
 
-/* Releases a reference, and frees the assembly with the last one. It lies in its own arena, so that struct is copied first. */
+/* Releases a reference, and frees the assembly with the last one. The struct of its arena lies in that arena's own memory, so a copy of
+ * the struct is used to free it. */
 static void assembly_release(struct assembly *a)
 {
     struct sl_arena arena = a->arena;
@@ -234,7 +235,8 @@ static bool copy_file(struct assembly *a, const struct assembly_file *file)
     return good;
 }
 
-/* Starts to join a file. Returns its assembly, with a reference for the caller; NULL when out of memory or fibers. */
+/* Starts to join a file, after dropping old results. Returns its assembly, with a reference for the caller; NULL when out of memory or
+ * fibers. */
 static struct assembly *begin_assembly(struct service *service, const struct assembly_file *file)
 {
     struct sl_arena arena = {0};
@@ -260,9 +262,10 @@ static struct assembly *begin_assembly(struct service *service, const struct ass
 
 /* ---- answers ---- */
 
-struct chunk_sizes {             /* sizes of the chunks of one file */
-    struct sl_map by_sha1;       /* size plus 1 of each chunk; NULL: the store does not have it */
-    uint64_t distinct, repeated; /* bytes of all different chunks, and of the further times that the file has them */
+struct chunk_sizes {       /* sizes of the chunks of one file */
+    struct sl_map by_sha1; /* size plus 1 of each chunk; NULL: the store does not have it */
+    uint64_t distinct,
+        repeated; /* bytes of the different chunks; bytes of their second and further occurrences in the file */
 };
 
 /* Adds a chunk of the file to `sizes`, or to status->missing if the store does not have it. Asks the store only once for each chunk. */

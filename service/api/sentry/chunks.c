@@ -51,8 +51,8 @@ static enum sl_code begin_chunk(void *arg, struct sl_str name, struct sl_error *
     return SL_OK;
 }
 
-/* Called for each stretch of a part. The stretches of a part follow each other in the body, so the chunk is a view of the body,
- * which grows. The size of a compressed chunk is checked when it is decompressed. */
+/* Called for each piece of a part's contents. The pieces follow each other in the body, so the chunk is one view of the body, which
+ * grows. The size of a compressed chunk is checked when it is decompressed. */
 static enum sl_code add_to_chunk(void *arg, struct sl_bytes data, struct sl_error *error)
 {
     struct chunk_form *form = arg;

@@ -85,7 +85,7 @@ static void tell_limits(struct http_exchange *x)
     sl_json_member_u64(&w, "chunksPerRequest", SENTRY_MAX_CHUNKS);
     sl_json_member_u64(&w, "maxFileSize", config->uploads_store.max_file_size);
     sl_json_member_u64(&w, "maxRequestSize", SENTRY_MAX_REQUEST);
-    sl_json_member_u64(&w, "concurrency", 8);
+    sl_json_member_u64(&w, "concurrency", 8); /* requests with chunks that a client sends at a time */
     sl_json_member_str(&w, "hashAlgorithm", SL_STR("sha1"));
     sl_json_put_texts(&w, "compression", &compression, 1);
     sl_json_put_texts(&w, "accept", accept, sizeof accept / sizeof *accept);
