@@ -129,9 +129,11 @@ static bool read_target(struct sl_arena *arena, struct sl_str text, struct scrap
     CURLU *url = curl_url();
     bool good = copy && url && curl_url_set(url, CURLUPART_URL, copy, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK;
     if (good)
-        *target = (struct scraping_target){text, scraping_part(arena, url, CURLUPART_SCHEME, 0), ascii_host(arena, url),
-                                           scraping_part(arena, url, CURLUPART_PORT, CURLU_DEFAULT_PORT),
-                                           scraping_part(arena, url, CURLUPART_PATH, 0)};
+        *target = (struct scraping_target){.whole = text,
+                                           .scheme = scraping_part(arena, url, CURLUPART_SCHEME, 0),
+                                           .host = ascii_host(arena, url),
+                                           .port = scraping_part(arena, url, CURLUPART_PORT, CURLU_DEFAULT_PORT),
+                                           .path = scraping_part(arena, url, CURLUPART_PATH, 0)};
     curl_url_cleanup(url);
     return good && target->scheme.data && target->host.data;
 }

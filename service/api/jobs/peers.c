@@ -47,7 +47,8 @@ void peers_request(struct http_exchange *x, const char *path, struct sl_str acce
     const struct config *config = config_retain(((const struct service *)x->service)->config);
     size_t others = config->http.processes - 1;
     char url[128];
-    struct peer_requests gathering = {x, config, url, accept.data ? accept : SL_STR("*/*"), texts, 0};
+    struct peer_requests gathering = {
+        .x = x, .config = config, .url = url, .accept = accept.data ? accept : SL_STR("*/*"), .texts = texts};
     snprintf(url, sizeof url, "http://localhost%s", path);
     fiber_run_workers(gather, &gathering, others < AT_ONCE ? others : AT_ONCE);
     config_release(config);

@@ -49,7 +49,7 @@ static void write_key(const struct job_results *results, const uint8_t id[16], s
     char text[37];
     uint8_t digest[SHA256_DIGEST_LENGTH];
     job_id_format(id, text);
-    int size = snprintf(out, KEY_MAX, "%.128s:job:%s", results->space, text);
+    int size = snprintf(out, KEY_MAX, "%.128s:job:%s", results->space, text); /* a longer namespace is cut to fit */
     if (!key_id.size)
         return;
     SHA256((const uint8_t *)key_id.data, key_id.size, digest);

@@ -92,7 +92,7 @@ void job_answer(struct http_exchange *x, struct job *job, const struct api_query
     job_id_format(job->id, x->job_id);
     enum fiber_wait waited = job_wait(job, job_client_timeout_ms(query));
     if (job->outcome != JOB_RUNNING) {
-        x->waited_ns += job->waited_ns;
+        x->waited_ns += job->waited_ns; /* for the access log */
         metric_add(METRIC_POLLS, 1, "done", NULL, NULL);
         reply_result(x, job);
     } else if (waited == FIBER_CANCELLED) {

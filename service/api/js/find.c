@@ -1,6 +1,6 @@
 /* Finds scripts, source maps and sources: in known bundles and single files, then in what Sentry lists when it is queried, then
- * on the web. All files of one call take each step concurrently, and the next step when all are done, so what was found for one
- * file serves the others in any order. */
+ * on the web. All files of one call take each step concurrently, and the next step begins when all are done: so what is found for one
+ * file is used for the others, whatever their order. */
 #include "api/js/js.h"
 
 #include "core/log.h"
@@ -176,8 +176,8 @@ static enum sl_code get_sent_text(struct js_request *r, const struct request_fil
     return text->code;
 }
 
-/* Finds a file sent with the request by its name. Found as an empty file: a script that was not sent but whose map "<name>.map" was,
- * and bytecode, which has no lines to show. */
+/* Finds a file sent with the request by its name; the answer names it "artifact:<name>". Found as an empty file: a script that was not
+ * sent but whose map "<name>.map" was, and bytecode, which has no lines to show. */
 static bool find_sent_file(struct js_request *r, struct js_file *file)
 {
     const struct request_file *sent = file->key.path.data ? files_of_form(&r->files, file->key.path, "") : NULL;

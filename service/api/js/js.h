@@ -39,12 +39,12 @@ struct js_attempt { /* the report of the attempt to download a file from the web
 
 struct js_file { /* result of the look-up of a key; scripts and frames with the same key share it */
     struct js_key key;
-    size_t number;     /* in the order of the request's look-ups */
+    size_t number;     /* how many look-ups of the request began before this one */
     enum sl_code code; /* SL_OK: found */
     bool disabled;     /* not found, and scraping is switched off */
     enum js_origin origin;
     enum artifact_match match; /* why the artifact matched; see artifacts.h */
-    /* names the file, or its bundle; of scraped files the URL, "#" and the time when its hour began */
+    /* Names the file, or its bundle. Of a scraped file: "<URL>#<start of the URL's current hour>", as it is fetched again each hour. */
     struct sl_str uri;
     const struct sl_bundle_file *entry; /* JS_BUNDLED: the file's entry in the bundle */
     const struct artifact *artifact;    /* JS_INDIVIDUAL */
@@ -160,8 +160,8 @@ struct js_error { /* an element of the answer's `errors` */
 };
 
 struct js_reference {  /* a script's reference to its source map */
-    struct sl_str map; /* data NULL: none, or the map is embedded */
-    bool is_embedded;  /* data URL in `map` or in the script's comment */
+    struct sl_str map; /* URL of the map; data NULL: none, or it is embedded in the script's comment */
+    bool is_embedded;  /* the map is a data URL: `map`, or the one in the script's comment */
     bool has_id;
     struct sl_debug_id id;
 };
@@ -201,7 +201,7 @@ struct js_request {
     struct scraping scraping;
     enum sl_opt_bool allow_scraping, apply_source_context;
     bool callee_first; /* traces begin with the innermost frame */
-    bool is_of_text;   /* frames are struct js_text_frame; the answer has their `index`, as one may become several */
+    bool is_of_text;   /* frames are struct js_text_frame; frames of the answer have the `index` of the one sent */
     bool skips_answer; /* no JSON is written, the caller reads `results` */
     struct js_trace *raw, *results; /* as sent; after resolving. Both have trace_count elements */
     struct js_debug_id *ids;

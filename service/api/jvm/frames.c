@@ -98,7 +98,7 @@ static struct jvm_frame with_signature(struct mapping_run *run, const struct jvm
         sl_jvm_signature(sent->signature, r->mappers.items, r->mappers.count, &run->readable, &run->parameters);
     r->out_of_memory |= run->readable.failed || run->parameters.failed;
     if (*translated)
-        frame.signature = joined(r, sl_buf_view(&run->readable), SL_STR(""), SL_STR(""));
+        frame.signature = joined(r, sl_buf_view(&run->readable), SL_STR(""), SL_STR("")); /* a copy in the arena */
     return frame;
 }
 

@@ -187,7 +187,7 @@ static void jvm_finish(struct job *job, void *arg, enum sl_code code, const stru
 {
     const struct jvm_request *r = arg;
     if (r->limited)
-        log_warn("jvm", "dropped frames because the response reached max_response_frames",
+        log_warn("jvm", "dropped frames because the response reached max_response_frames; raise it to get all frames",
                  LOG_U64("frames", r->result_count));
     if (code == SL_OK)
         jvm_count(r, job->task);

@@ -30,7 +30,7 @@ static void count_frames(struct moz_debug *d, const struct mozilla_job *job, con
         if (module->native == NATIVE_NO_MODULE)
             continue;
         struct moz_module_stats *tally = &d->tallies[module->native];
-        tally->stacks += tally->last != stack;
+        tally->stacks += tally->last != stack; /* a stack counts once, however many of its frames are in the module */
         tally->last = stack;
         if (tally->name.data)
             continue;

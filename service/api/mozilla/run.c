@@ -39,7 +39,7 @@ static bool add_module(struct moz_modules *m, struct mozilla_module *module, con
         id->type =
             sl_str_ends(module->file, SL_STR(".pdb")) ? OBJECT_PE : OBJECT_ELF; /* a guess: the type is not sent */
         native->modules[m->count] = (struct native_module){.id = id, .upload = &no_upload};
-        *slot = (void *)(uintptr_t)++m->count;
+        *slot = (void *)(uintptr_t)++m->count; /* the index plus 1, as NULL means a new key */
     }
     module->native = (uint32_t)((uintptr_t)*slot - 1);
     return true;

@@ -102,7 +102,7 @@ struct moz_size {    /* the size of a function */
 };
 
 /* Returns the size of the frame's function in bytes, looked up once per function; 0 if it is not known. Only symcaches and uploaded
- * files of ranges have sizes of functions. */
+ * files of ranges have sizes of functions. `size` is allocated before the map is asked, as the map keeps a view of its key. */
 static uint64_t function_size(struct moz_writer *w, const struct native_result_frame *frame)
 {
     struct moz_size *size = SL_ARENA_NEW(w->request->arena, struct moz_size), **slot;

@@ -271,6 +271,7 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
         module->image_address - native_table_base(module);
     size_t count = 0;
     bool caller;
+    /* false: the address lies before the module, or the module was sent without an address */
     bool inside = relative_address(sent, module, &relative) && !sent->undefined;
     address = relative;
     if (inside && lookup_address(walk, index, module, relative, &address, &caller))
@@ -320,7 +321,8 @@ static void symbolicate_trace(struct native_request *request, size_t index, uint
     for (size_t i = 0; i < walk.trace->frame_count && !request->out_of_memory; i++) {
         size_t before = walk.count;
         if (request->result_count + walk.count >= max_frames) {
-            log_warn("symbolicate", "dropped frames because the response reached max_response_frames",
+            log_warn("symbolicate",
+                     "dropped frames because the response reached max_response_frames; raise it to get all frames",
                      LOG_U64("frames", max_frames));
             break;
         }

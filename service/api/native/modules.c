@@ -229,13 +229,13 @@ static struct native_module **select_modules(struct native_request *request, is_
 }
 
 /* ---- uploads ---- */
-struct upload_queue { /* modules to look up; several fibers take the next one each */
+struct upload_queue { /* modules to look up; each of several fibers takes the next one when it is done with one */
     struct sl_str scope;
     struct native_module **todo;
     size_t count, next;
 };
 
-/* Looks up a module in uploaded symbols. If they have it, its `lookup` counts as successful, although it has no item. */
+/* Looks up a module in uploaded symbols. If they have it, `lookup` becomes SL_OK as well, although it has no cache entry (item). */
 static void find_upload(struct sl_str scope, struct native_module *module)
 {
     struct native_lookups *found = module->found;
@@ -282,7 +282,7 @@ static bool upload_last(const struct native_module *module)
 }
 
 /* ---- files of the sources ---- */
-/* True if the module still needs a table: uploaded symbols do not have it, and no source was found. */
+/* True if the module still needs a table: neither uploaded symbols nor a look-up before have one. */
 static bool wants_table(const struct native_module *module)
 {
     return module->referenced && !module->upload->bad_file_id && module->found->symbfile.code != SL_OK &&

@@ -389,7 +389,7 @@ static struct candidate_list all_candidates(const struct native_request *request
  * debug file name than that in the minidump (rewrite_first_module), the answer has the one in the minidump. */
 static void module(struct native_answer *a, size_t index)
 {
-    static const struct native_lookups nothing;
+    static const struct native_lookups nothing; /* the results of a module in which no frame lies */
     struct sl_json_writer *w = a->w;
     const struct native_module *module = &a->request->modules[index];
     const struct native_unwind *unwind = a->request->unwind ? a->request->unwind[index] : NULL;

@@ -170,7 +170,7 @@ static enum sl_code put_record(const struct debuginfo_object *object, struct sl_
     return code;
 }
 
-/* True if the upload has begun, and is neither finished nor given up, which it is after RUNNING_S. */
+/* True if the upload is not finished and has begun less than RUNNING_S seconds ago; an older one counts as given up. */
 static bool is_running(const struct debuginfo_object *object)
 {
     int64_t age = clock_wall_s() - (int64_t)object->started_s;

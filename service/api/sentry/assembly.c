@@ -199,13 +199,14 @@ static void run_assembly(void *arg)
     while (running >= MAX_RUNNING && a->code == SL_OK)
         if (fiber_wait_on(&turns, UINT64_MAX) == FIBER_CANCELLED)
             a->code = sl_fail(&a->error, SL_CANCELLED, "cancelled");
-    running++;
+    running++; /* also if cancelled: then nothing is joined, and the lines below let the next one run */
     if (a->code == SL_OK)
         a->code = assemble(a, &a->error);
     running--;
     fiber_wake_one(&turns);
     if (a->code != SL_OK && a->code != SL_MALFORMED && a->code != SL_CANCELLED)
-        log_error("uploads", "cannot store an uploaded file", LOG_SLSTR("name", a->file.name), LOG_ERR(&a->error));
+        log_error("uploads", "cannot store a file that sentry-cli has uploaded; the client gets an error",
+                  LOG_SLSTR("name", a->file.name), LOG_ERR(&a->error));
     a->is_done = true;
     a->done_ms = loop_now_ms();
     config_release((struct config *)(uintptr_t)a->config);
@@ -289,7 +290,7 @@ static enum sl_code add_chunk(struct chunk_sizes *sizes, struct sl_str sha1, str
         return SL_OK;
     }
     sizes->distinct += code == SL_OK ? meta.size : 0;
-    *size = code == SL_OK ? (void *)(uintptr_t)(meta.size + 1) : NULL;
+    *size = code == SL_OK ? (void *)(uintptr_t)(meta.size + 1) : NULL; /* + 1: NULL means that the chunk is missing */
     return code;
 }
 

@@ -159,7 +159,7 @@ static enum sl_code store_chunk(const struct chunk *chunk, struct sl_arena *aren
     struct store_meta meta = {.size = job.size, .original_size = job.size};
     if (code == SL_OK)
         code = store_area_put(debug_files_area(), name, &job.file, &meta, "application/octet-stream", error);
-    store_tmp_file_discard_on_pool(&job.file);
+    store_tmp_file_discard_on_pool(&job.file); /* does nothing if the store has taken the file */
     return code;
 }
 
@@ -195,7 +195,8 @@ void sentry_receive_chunks(struct http_exchange *x)
         http_reply_empty(x, 200);
     } else if (code != SL_CANCELLED) {
         if (code == SL_INTERNAL)
-            log_error("uploads", "cannot store a chunk of an upload", LOG_ERR(&error));
+            log_error("uploads", "cannot store a chunk of a file that sentry-cli uploads; the client gets an error",
+                      LOG_ERR(&error));
         int status = debug_file_status(code);
         sentry_reply_error(x, status, status == 500 ? "Internal error" : error.message);
     }
