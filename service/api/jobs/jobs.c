@@ -116,8 +116,8 @@ void job_discard(struct job *job)
         free(job);
         return;
     }
-    if (service->spare_bytes + job->arena.used >
-        MAX_SPARE_BYTES) /* the list has too much memory: keep the job without an arena */
+    /* the list has too much memory: keeps the job without the memory of its arena */
+    if (service->spare_bytes + job->arena.used > MAX_SPARE_BYTES)
         sl_arena_free(&job->arena);
     job->next_spare = service->spare;
     service->spare = job;
@@ -262,7 +262,7 @@ static void jobs_finish(struct job *job, enum sl_code code, const struct sl_erro
     }
     if (outcome == JOB_INTERNAL_ERROR && code != SL_CANCELLED) /* not when the service ends */
         log_error("jobs", "a job ended with an internal error", LOG_STR("task", job->task), LOG_ERR(error));
-    if (outcome != JOB_COMPLETED && outcome != JOB_FAILED)
+    if (outcome != JOB_COMPLETED && outcome != JOB_FAILED) /* these two have the answer that the steps wrote */
         write_outcome(job, outcome_names[outcome]);
     free_work(job);
     if (job->revealed && (job->result = shared_blob_new(&job->answer)))
@@ -465,7 +465,7 @@ void service_stop(struct service *service)
         log_warn("jobs", "canceling the jobs that still run at shutdown", LOG_U64("jobs", service->running));
     fiber_sleep(0); /* runs the handlers that were woken */
     fiber_group_cancel(&service->jobs_group);
-    while (service->running)
+    while (service->running) /* a job counts as running until its result is stored; its fibers may end a little later */
         fiber_sleep(1);
     fiber_group_wait(&service->jobs_group);
     results_close(service->results);

@@ -73,6 +73,7 @@ static bool results_command(struct job_results *results, const struct sl_str *wo
     enum redis_result result = redis_command(results->redis, words, count, answer);
     if (result == REDIS_ANSWERED && answer->type != REDIS_FAILURE)
         return true;
+    /* a cancelled request, or lack of memory in this process, says nothing about Redis */
     if (result != REDIS_CANCELLED && result != REDIS_BUSY && loop_minutely(&results->next_log_ms))
         log_warn("jobs", "cannot share job results with other nodes: Redis does not respond as expected",
                  LOG_SLSTR("answer", sl_buf_view(&answer->text)));

@@ -152,8 +152,8 @@ static bool find_artifact(struct js_request *r, struct js_file *file, const stru
     file->request = (struct source_request){.scope = r->scope, .file = &artifact->file, .is_utf8 = true};
     file->code = fetch_js_file(r, file);
     metric_observe(METRIC_JS_ITEMS, 1, "fetched_artifacts", NULL, NULL);
-    /* Found all the same if its headers name a source map: an empty file, or a command's file that is no text, as bytecode of
-     * Hermes. */
+    /* Found all the same if its headers name a source map: an empty file (SL_NOT_FOUND), or a command's file that is no text, such as
+     * bytecode of Hermes (SL_MALFORMED). */
     if ((file->code == SL_NOT_FOUND || (r->local && file->code == SL_MALFORMED)) && artifact->has_headers)
         file->code = SL_OK;
     count_lookup(file, file->code == SL_OK ? "found" : "error", "artifact");

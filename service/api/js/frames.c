@@ -183,8 +183,8 @@ static struct js_frame *make_result(struct js_resolving *s, const struct js_fram
     return frame;
 }
 
-/* Sets function, file and position of a frame. In a text that wants them, also makes a frame for each function into which this one
- * was inlined. The token of the innermost position names the next callee. */
+/* Sets function, file and position of a frame. If the request is a text and the frame wants it (wants_calls), also makes a frame for
+ * each function into which this one was inlined. The token at the innermost position is the name by which the next callee is called. */
 static void set_calls(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
                       struct js_frame *frame, struct sl_smcache_position position)
 {

@@ -240,7 +240,8 @@ struct js_data_url {           /* a check by js_check_data_url */
     bool is_valid;             /* result */
 };
 
-/* Pool work: checks that the data URL can be decoded. When memory is out (`failed`), it counts as valid. */
+/* Pool work: checks that the data URL can be decoded, the given one or else that in the script's comment. When memory is out (`failed`),
+ * it counts as valid. */
 static void js_check_data_url(void *arg)
 {
     struct js_data_url *check = arg;
@@ -382,7 +383,7 @@ static bool js_find_maps(struct js_request *r, struct js_modules *wanted)
             continue;
         if (m->reference.map.data)
             m->label = key.path = js_joined(r, m->label, m->reference.map);
-        if (!m->label.data)
+        if (!m->label.data) /* out of memory */
             return false;
         wanted->keys[count++] = key;
     }

@@ -96,7 +96,7 @@ static bool js_read_frame(struct sl_fields *s, const struct sl_json_path *at, vo
     if (!sl_fields_admit(s, ++r->frame_count, r->config->max_request_frames, sizeof *entry + sizeof(struct js_frame),
                          "too many frames"))
         return false;
-    if (sl_json_peek(s->json) == SL_JSON_OBJECT && !has_position(*s->json)) {
+    if (sl_json_peek(s->json) == SL_JSON_OBJECT && !has_position(*s->json)) { /* other values are refused below */
         if (!sl_json_value(s->json, &sent))
             return false;
         entry->sent = sent.data;

@@ -66,8 +66,8 @@ static enum sl_code find_files(struct jvm_request *r, struct sl_error *error)
             wanted[count++] = r->modules[i];
     r->modules = wanted;
     r->module_count = count;
-    r->sources =
-        debug_files_append(r->sources, &r->source_count, r->arena); /* the store of uploaded files, asked last */
+    /* the store of uploaded files, which is asked after the request's sources */
+    r->sources = debug_files_append(r->sources, &r->source_count, r->arena);
     if (r->source_count && !r->sources)
         return sl_fail(error, SL_BUSY, "out of memory");
     if (!search_find_jvm(r->sources, r->source_count, r->scope, r->modules, count, r->arena))

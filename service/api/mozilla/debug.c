@@ -17,7 +17,8 @@ struct moz_debug {
     uint64_t frames, real_frames;     /* all; those with a module and a whole number as offset */
 };
 
-/* Counts the frames of a stack, and for each module the stacks with a frame in it. A module gets its name at its first frame. */
+/* Counts the frames of a stack, and for each module the stacks with a frame in it. real_frames are those that are in a module and have
+ * an integer as offset. A module gets its name at its first frame. */
 static void count_frames(struct moz_debug *d, const struct mozilla_job *job, const struct mozilla_stack *stack)
 {
     d->frames += stack->count;

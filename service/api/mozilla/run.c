@@ -36,8 +36,8 @@ static bool add_module(struct moz_modules *m, struct mozilla_module *module, con
         if (!id)
             return false;
         *id = (struct object_id){.debug_id = *debug_id, .has_debug_id = true, .debug_file = module->file};
-        id->type =
-            sl_str_ends(module->file, SL_STR(".pdb")) ? OBJECT_PE : OBJECT_ELF; /* a guess: the type is not sent */
+        /* the type is not sent, so it is guessed */
+        id->type = sl_str_ends(module->file, SL_STR(".pdb")) ? OBJECT_PE : OBJECT_ELF;
         native->modules[m->count] = (struct native_module){.id = id, .upload = &no_upload};
         *slot = (void *)(uintptr_t)++m->count; /* the index plus 1, as NULL means a new key */
     }
@@ -134,7 +134,8 @@ void mozilla_open(struct job *job, void *arg)
     r->begun_ns = clock_mono_ns();
 }
 
-/* Sets the options of the native request: asks Mozilla's stores first, then the configured fallback sources; no source lines. */
+/* Sets the options of the native request: asks Mozilla's stores first, then the configured fallback sources and the symbol store of this
+ * server; lists inlined functions also if they have no lines; adds no source lines. */
 bool mozilla_prepare(struct mozilla_request *r)
 {
     struct native_request *native = &r->native;

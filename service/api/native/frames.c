@@ -96,6 +96,7 @@ static bool lookup_address(const struct trace_walk *walk, size_t index, const st
                            uint64_t relative, uint64_t *out, bool *caller)
 {
     uint64_t base = module->image_address, address;
+    /* true: the module may indeed lie at address 0 */
     bool is_absolute = walk->request->maps_at_zero && walk->trace->frames[index].module == NATIVE_NO_MODULE;
     *out = relative;
     *caller = false;
@@ -267,8 +268,8 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
         return;
     }
     struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
-    uint64_t ahead = /* distance from where the table's addresses begin to the image */
-        module->image_address - native_table_base(module);
+    /* what an address relative to the module needs added to be relative to the table */
+    uint64_t ahead = module->image_address - native_table_base(module);
     size_t count = 0;
     bool caller;
     /* false: the address lies before the module, or the module was sent without an address */

@@ -303,8 +303,8 @@ static bool find_in_stores(struct native_request *request)
         return true;
     for (size_t i = 0; i < count; i++) {
         struct native_lookups *found = modules[i]->found;
-        questions[i] =
-            (struct mozilla_query){modules[i]->id, &found->lookup, request->reports_work ? &found->work : NULL};
+        questions[i] = (struct mozilla_query){
+            .id = modules[i]->id, .found = &found->lookup, .work = request->reports_work ? &found->work : NULL};
     }
     if (!search_find_mozilla(request->stores, questions, count, request->arena))
         return false;
@@ -374,7 +374,7 @@ static bool find_tables(struct native_request *request)
         const struct object_id *id = modules[i]->id;
         const struct search_target *use =
             request->wants_columns ? search_columns_target(id) : search_symbols_target(id, wants_variables);
-        questions[i] = (struct search_query){use, id, &modules[i]->found->lookup};
+        questions[i] = (struct search_query){.use = use, .id = id, .found = &modules[i]->found->lookup};
     }
     return search_find_all(&where, questions, count);
 }
@@ -433,7 +433,7 @@ bool native_find_sources(struct native_request *request)
     if (!modules || !questions)
         return true;
     for (size_t i = 0; i < count; i++)
-        questions[i] = (struct source_query){modules[i]->id, &modules[i]->found->sources};
+        questions[i] = (struct source_query){.id = modules[i]->id, .result = &modules[i]->found->sources};
     if (!search_find_sources(&where, questions, count))
         return false;
     for (size_t i = 0; i < count; i++) {

@@ -274,7 +274,7 @@ static bool add_origin(struct source_lookup_run *s, struct native_source_link *l
 /* Sets the source of the frames with one path: the first text that one of the module's objects has. If none has a text, the frames
  * get a link to the first URL, and the URLs are queued for download. A frame keeps the source that was sent if no object knows its
  * path. */
-static void resolve(struct source_lookup_run *s, struct native_source_location *locations, size_t count)
+static void find_source_of_path(struct source_lookup_run *s, struct native_source_location *locations, size_t count)
 {
     const struct source_lookup *sources = &s->request->modules[locations->frame->module].found->sources;
     struct native_source_link link = {.locations = locations, .count = count};
@@ -317,7 +317,7 @@ void native_apply_sources(struct native_request *request)
     for (size_t begin = 0; begin < s.count && !request->out_of_memory; begin = end) {
         for (end = begin + 1; end < s.count && same_source(&s.locations[begin], &s.locations[end]);)
             end++;
-        resolve(&s, &s.locations[begin], end - begin);
+        find_source_of_path(&s, &s.locations[begin], end - begin);
     }
     native_sources_finish(&s);
 }
@@ -348,7 +348,8 @@ static void report_download(struct native_request *request, uint32_t module, str
         return; /* the answer has no candidates then */
     if (error->code == SL_OK)
         candidate.features.has_sources = true;
-    else if (error->code == SL_PERMISSION_DENIED)
+    else if (error->code ==
+             SL_PERMISSION_DENIED) /* the answer's `status` says this already, cache_error_text would repeat it */
         sl_buf_cstr(&text, error->message);
     else if (error->code != SL_NOT_FOUND && error->code != SL_MALFORMED)
         cache_error_text(error, &text);

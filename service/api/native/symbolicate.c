@@ -46,6 +46,7 @@ static bool symbolicate_read_local(struct job *job, void *arg, const void *asked
     if (local->no_source_context)
         request->options.apply_source_context = SL_BOOL_FALSE;
     request->reports_line_starts = local->line_starts;
+    /* modules that a command names may lie at address 0, and in each other */
     request->maps_at_zero = request->nests_modules = true;
     if (local->candidates)
         request->options.dif_candidates = SL_BOOL_TRUE;

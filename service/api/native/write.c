@@ -241,7 +241,7 @@ static void frame(struct native_answer *a, const struct native_result_frame *fra
     package(a, frame);
     if (!symbolicated)
         sent_member(a, "lang", sent, SENT_LANGUAGE);
-    else if (frame->language != SL_LANG_UNKNOWN || frame->is_dotnet)
+    else if (frame->language != SL_LANG_UNKNOWN || frame->is_dotnet) /* native frames have no member for "unknown" */
         sl_json_member_if_set(w, "lang", sl_str(sl_language_name(frame->language)));
     names(a, frame);
     paths(a, frame);
@@ -323,7 +323,7 @@ static void download(struct sl_json_writer *w, const struct candidate *candidate
     sl_json_member_if_set(w, "status", sl_str(status));
     if (candidate->download == SL_OK) {
         sl_json_put_key(w, "features");
-        features(w, &candidate->features, false);
+        features(w, &candidate->features, false); /* false: no sources but those in the file itself */
     } else if (candidate->download != SL_NOT_FOUND && candidate->download != SL_MALFORMED) {
         sl_json_member_str(w, "details", candidate->download_details);
     }

@@ -32,6 +32,7 @@ static enum input_kind kind_of_text(struct sl_bytes bytes, struct sl_str text)
     return has_jvm_frames(text) ? INPUT_TRACE : INPUT_UNKNOWN;
 }
 
+/* For input of no known kind, only the first of `unread`, `advice` and `plain` that applies is written. */
 void page_recognise(struct sl_bytes bytes, struct sl_buf *json)
 {
     struct sl_json_writer w = sl_json_writer(json);

@@ -329,7 +329,8 @@ static enum sl_code list_missing(const struct config *config, const struct assem
     return code;
 }
 
-/* Copies the record of an assembly to another arena, as the assembly may be freed. `paths` is not needed for answers and left out. */
+/* Copies the record of an assembly to another arena, as the assembly may be freed. `paths` is not needed for answers and left out. False
+ * when out of memory. */
 static bool copy_record(struct debug_file_record *to, const struct debug_file_record *from, struct sl_arena *arena)
 {
     *to = *from;
@@ -386,6 +387,7 @@ static enum sl_code ask_store(const struct config *config, const struct assembly
                                         : debug_files_find(file->sha1, arena, &status->record, error);
     if (code == SL_OK)
         status->state = SENTRY_OK;
+    /* without a list of chunks the client only asks: the state is SENTRY_NOT_FOUND, set by the caller */
     if (code != SL_NOT_FOUND || !file->chunk_count)
         return code == SL_NOT_FOUND ? SL_OK : code;
     code = list_missing(config, file, arena, status, error);
