@@ -13,8 +13,8 @@
 struct local_script_frame {
     struct sl_str url;
     enum { LOCAL_SCRIPT_MAPPED, LOCAL_SCRIPT_NOT_COVERED, LOCAL_SCRIPT_UNMAPPED } outcome;
-    struct sl_str
-        problem; /* LOCAL_SCRIPT_UNMAPPED: why there is no usable source map; data NULL: the script was not found */
+    /* LOCAL_SCRIPT_UNMAPPED: why there is no usable source map; data NULL: the script was not found. */
+    struct sl_str problem;
     uint32_t bad_scopes; /* number of the first malformed item of `scopes` in the source map; 0: none */
 };
 

@@ -19,9 +19,8 @@
  * JOB_CHUNK: usual size of the first chunk of a job's arena, in bytes. */
 enum { UNFETCHED_MS = 5000, JOB_CHUNK = 32768 };
 
-enum {
-    CROWD_CHUNK = 5120
-}; /* smaller first chunk of arenas while MAX_SPARE jobs or more run: most of those jobs only wait */
+/* Smaller first chunk of arenas while MAX_SPARE jobs or more run: most of those jobs only wait. */
+enum { CROWD_CHUNK = 5120 };
 
 /* Limits of the free list of jobs: number of jobs, bytes of one arena, bytes of all their arenas. The arenas keep their memory, so that
  * the next job causes no page faults. */

@@ -34,9 +34,8 @@ enum sl_code job_reserve(struct job *job, uint64_t bytes, struct sl_error *error
 {
     enum sl_code code = memory_reserve(&job->memory, job->arena.used + bytes, error);
     job->is_large = bytes > LARGE_STEP;
-    if (code == SL_OK || code == SL_CANCELLED)
-        return code;
-    return sl_fail(error, SL_BUSY, "not enough memory for the response");
+    /* any error (SL_OK is 0) but a cancellation means that memory is missing */
+    return code && code != SL_CANCELLED ? sl_fail(error, SL_BUSY, "not enough memory for the response") : code;
 }
 
 struct job_attempt { /* one call of a step, and its result */

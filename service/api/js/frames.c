@@ -7,8 +7,8 @@
 struct js_resolving {
     struct js_request *request;
     struct sl_buf line; /* scratch buffer of frame_lines_keep */
-    struct sl_str
-        caller; /* name by which the caller's code calls the function of the current frame; data NULL: unknown */
+    /* Name by which the caller's code calls the function of the current frame; data NULL: unknown. */
+    struct sl_str caller;
 };
 
 /* Moves the text into the arena and returns it. When out of memory: data NULL, and request->out_of_memory is set. */

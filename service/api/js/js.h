@@ -181,8 +181,8 @@ struct js_module { /* a script named by frames */
     enum sl_code code;         /* result of getting the map, if has_map; SL_OK otherwise */
     struct sl_str label;       /* URL or name of the map, against which the source paths in it are resolved */
     struct sl_str origin;      /* origin of the map, JSON */
-    struct sl_str
-        problem; /* requests of texts: why the map is malformed; data NULL: it is not, or another module has it */
+    /* Requests of texts: why the map is malformed; data NULL: it is not, or another module has the text already. */
+    struct sl_str problem;
     enum artifact_match match;
     struct cache_item *item; /* the look-up table made of the map (a reference); NULL unless SL_OK */
     /* The lines around line `context_line` of the script (0 = none yet): most minified scripts are one long line, so that most

@@ -62,9 +62,8 @@ struct native_frame {
     bool has_symbol_address : 1, has_function_id : 1, has_line : 1;
     /* set by native_assign_modules: its module was sent without an address, so `relative` is not one in the module */
     bool undefined : 1;
-    bool of_file : 1; /* "file:<N>": an address as linked in the file, of the instruction itself */
-    bool
-        is_exact : 1; /* the address is of the instruction itself, as if `adjust` were false; not repeated in the answer */
+    bool of_file : 1;  /* "file:<N>": an address as linked in the file, of the instruction itself */
+    bool is_exact : 1; /* the address is of the instruction itself, as if `adjust` were false; not in the answer */
     /* set by native_assign_modules */
     uint32_t module_index; /* index in native_request.modules; NATIVE_NO_MODULE: no module has the address */
     uint64_t relative;     /* address relative to the module */

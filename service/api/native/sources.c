@@ -348,8 +348,8 @@ static void report_download(struct native_request *request, uint32_t module, str
         return; /* the answer has no candidates then */
     if (error->code == SL_OK)
         candidate.features.has_sources = true;
-    else if (error->code ==
-             SL_PERMISSION_DENIED) /* the answer's `status` says this already, cache_error_text would repeat it */
+    else if (error->code == SL_PERMISSION_DENIED)
+        /* the `status` of the candidate says this already, cache_error_text would repeat it */
         sl_buf_cstr(&text, error->message);
     else if (error->code != SL_NOT_FOUND && error->code != SL_MALFORMED)
         cache_error_text(error, &text);

@@ -265,8 +265,8 @@ static struct assembly *begin_assembly(struct service *service, const struct ass
 
 struct chunk_sizes {       /* sizes of the chunks of one file */
     struct sl_map by_sha1; /* size plus 1 of each chunk; NULL: the store does not have it */
-    uint64_t distinct,
-        repeated; /* bytes of the different chunks; bytes of their second and further occurrences in the file */
+    /* Bytes of the different chunks; bytes of their second and further occurrences in the file. */
+    uint64_t distinct, repeated;
 };
 
 /* Adds a chunk of the file to `sizes`, or to status->missing if the store does not have it. Asks the store only once for each chunk. */
