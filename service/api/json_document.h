@@ -1,4 +1,4 @@
-/* Reads the JSON bodies of requests by tables of their keys (base/json_fields.h). */
+/* Reads the JSON bodies of requests; tables describe their members (base/json_fields.h). */
 #pragma once
 
 #include "base/json_fields.h"

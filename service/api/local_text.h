@@ -20,7 +20,8 @@ struct local_script_frame {
 
 struct local_text {
     struct sl_str text; /* whole lines; the last one may lack its newline */
-    /* Keeps what earlier parts of the text said (modules, the log prefix). The caller's: the same one for all parts of a text. */
+    /* Keeps what earlier parts of the text said (modules, the log prefix). Belongs to the caller, who passes the same one for all parts
+     * of a text. */
     struct sl_text *reader;
     const struct source *sources; /* searched in this order */
     size_t source_count;
@@ -32,8 +33,7 @@ struct local_text {
     /* Local files and options of the command, for scripts and in JSON answers for the JVM; `kind` and `body` are not used. NULL:
      * frames of scripts are copied. */
     const struct local_request *files;
-    struct sl_jvm_trace
-        *trace; /* mappings for a text answer; the caller's, for all parts; NULL: JVM frames are copied */
+    struct sl_jvm_trace *trace; /* mappings for a text answer; belongs to the caller; NULL: JVM frames are copied */
     /* Asked for modules of which the text has only a name or path: sets the module's type and ids. False: unknown or ambiguous.
      * NULL: such modules stay unknown. Must not suspend. */
     bool (*find_id)(void *arg, struct sl_str name, struct object_id *id);

@@ -56,12 +56,13 @@ struct named_format { /* functions of a file format */
     void (*end)(struct named_file *file);
 };
 
-/* Reads a profile of the Firefox Profiler. Error codes as of sl_profile_read; call named_file_end also after an error. */
+/* Reads a profile of the Firefox Profiler. SL_MALFORMED; SL_UNSUPPORTED for older versions and for profiles that the browser's own
+ * profiler writes; SL_BUSY when out of memory. Call named_file_end also after an error. */
 enum sl_code named_profile_read(struct sl_str text, struct sl_arena *arena, struct named_file *file,
                                 struct sl_error *error);
 
-/* Reads a sample report of Apple's tools, in any text encoding. Error codes as of sl_samples_read; call named_file_end also after an
- * error. */
+/* Reads a sample report of Apple's tools, in any text encoding. SL_MALFORMED if it has no rows; SL_BUSY when out of memory. Call
+ * named_file_end also after an error. */
 enum sl_code named_samples_read(struct sl_bytes bytes, struct sl_arena *arena, struct named_file *file,
                                 struct sl_error *error);
 

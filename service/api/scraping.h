@@ -15,7 +15,7 @@ struct scraping { /* the rules in a request's member "scraping" */
 /* The rules of a request without "scraping": any URL, no headers. */
 extern const struct scraping scraping_default;
 
-/* Reads the member "scraping" into a struct scraping. A sl_field_read. */
+/* Reads the member "scraping" into a struct scraping. Has the type sl_field_read. */
 bool scraping_read(struct sl_fields *s, const struct sl_json_path *at, void *out);
 
 /* Normalizes the URL (lower-case host, no default port, no "..", unusual characters percent-encoded; RFC 3986, section 6.2.2);

@@ -92,7 +92,7 @@ struct job {
     /* private to this folder */
     struct fiber_group group;
     struct fiber_wait_list waiters;
-    unsigned waiting;  /* number of handlers that use the job; it is not freed before this is 0 */
+    unsigned waiting;  /* number of handlers that use the job, which is not freed before this is 0 */
     bool revealed;     /* the id was sent to a client, which may poll for it */
     bool is_abandoned; /* cancelled, as its client is gone and the id was sent to no client */
     bool announced;    /* the shared Redis has the marker that this node runs the job */

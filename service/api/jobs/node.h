@@ -18,7 +18,8 @@ uint16_t node_own_id(const struct config *config);
  * memory. */
 const char *node_socket(const struct config *config, struct sl_arena *arena, size_t index);
 
-/* Header that marks a request as forwarded by another node. It is forwarded once more only to a process on the same machine. */
+/* Header that marks a request as forwarded by another node. Such a request is forwarded once more only to a process on the same
+ * machine. */
 #define NODE_FORWARDED "X-Symloom-Forwarded"
 bool node_is_forwarded(const struct http_exchange *x);
 

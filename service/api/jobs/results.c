@@ -16,9 +16,9 @@
 #include "core/metrics.h"
 #include "id/id.h"
 
-/* RENEW_MS: until the marker of a running job is renewed. REREAD_MS: between two reads of a key while waiting. REST_MS: without
- * commands after Redis did not respond. KEY_MAX: size of a key. OWNER_BYTES: how many bytes of the access key's hash a Redis key has.
- * RESULT_MAX: largest result, in bytes. */
+/* RENEW_MS: how often the marker of a running job is renewed. REREAD_MS: how often a poll that waits reads the job's key again. REST_MS:
+ * how long no command is sent after Redis did not respond. KEY_MAX: size of a key. OWNER_BYTES: how many bytes of the access key's hash a
+ * Redis key has. RESULT_MAX: largest result, in bytes. */
 enum { RENEW_MS = 10000, REREAD_MS = 2000, REST_MS = 5000, KEY_MAX = 224, OWNER_BYTES = 8, RESULT_MAX = 1 << 30 };
 #define MARKER_S "30" /* seconds until the marker of a running job expires; it is renewed every RENEW_MS */
 
@@ -35,7 +35,7 @@ struct job_results {
     struct redis *redis, *channel;        /* one connection for commands, one subscribed to the channel */
     struct fiber_group group, publishing; /* renew_fiber and the connections; fibers that publish results */
     struct sl_list listeners;
-    uint64_t rest_until_ms, next_log_ms; /* no commands before the one time, no further warning before the other */
+    uint64_t rest_until_ms, next_log_ms; /* times before which no command is sent; no further warning logged */
     char channel_name[144];
     const char *space;  /* namespace of the keys */
     uint64_t max_value; /* largest value that is stored in Redis, in bytes */

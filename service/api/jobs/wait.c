@@ -1,4 +1,4 @@
-/* Waiting for a job: by the client that started it, and by polls. */
+/* Lets the client that started a job, and clients that poll for it, wait until it has ended. */
 #include "api/impl.h"
 #include "api/jobs/node.h"
 #include "api/jobs/results.h"

@@ -35,7 +35,7 @@ static bool stops(struct js_request *r, enum sl_code code)
     return (code == SL_CANCELLED || code == SL_BUSY) && !finder_stop(r, code);
 }
 
-/* Counts a look-up: its result, the type of file, and how it was found. */
+/* Counts a look-up in a metric, by its result, the type of file, and how it was found. */
 static void count_lookup(const struct js_file *file, const char *result, const char *how)
 {
     metric_add4(METRIC_JS_LOOKUPS, 1, result, type_names[file->key.type], how, file->key.has_id ? "true" : "false");
@@ -50,7 +50,7 @@ static struct sl_str js_until(struct sl_str text, char c)
     return found ? (struct sl_str){text.data, (size_t)(found - text.data)} : text;
 }
 
-/* Returns "~" and the path of the URL: artifacts are listed so for any host. Data NULL when out of memory. */
+/* Returns "~" and the path of the URL, the form in which artifacts for any host are listed. Data NULL when out of memory. */
 static struct sl_str at_any_host(struct sl_str url, struct sl_arena *arena)
 {
     struct sl_buf text = {0};

@@ -20,7 +20,7 @@ static enum sl_code js_ended(const struct js_request *r, struct sl_error *error)
     }
 }
 
-/* Estimates the memory of frames in arena and answer: for each the texts, as 4 times its struct, and the lines of script and source.
+/* Estimates the memory of frames in arena and answer: for each frame its texts, as 4 times its struct, and lines of script and source.
  * LINES: of both, before, at and after the frame's line. LINE: bytes of a line, in the arena and in the answer. */
 static uint64_t js_memory(const struct js_request *r)
 {

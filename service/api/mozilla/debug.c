@@ -115,7 +115,7 @@ static bool was_bad(const struct mozilla_stats *work)
     return work->is_bad;
 }
 
-/* A value for debug_sum that counts modules. */
+/* Returns 1, so that debug_sum counts modules. */
 static double one(const struct mozilla_stats *work)
 {
     (void)work;

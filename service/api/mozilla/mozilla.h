@@ -141,7 +141,7 @@ bool mozilla_source_url(struct sl_str path, struct sl_buf *url, struct sl_buf *m
 /* Returns the module name for answers, "<file>/<id>" as sent; in the arena, data NULL when out of memory. */
 struct sl_str mozilla_module_name(struct sl_arena *arena, const struct mozilla_module *module);
 
-/* Writes the JSON answer. When out of memory, `out` is failed. */
+/* Writes the JSON answer. When out of memory, `out` is marked as failed. */
 void mozilla_write(const struct mozilla_request *request, struct sl_buf *out);
 
 /* ---- debug.c ---- */

@@ -4,7 +4,8 @@
 
 #include "api/mozilla/mozilla.h"
 
-enum { WEIGHT = 4 /* memory of a request, in sizes of its body */, MAX_BODY = 64 * 1024 };
+/* WEIGHT: memory that a request needs, as a multiple of its body's size. MAX_BODY: largest body, in bytes. */
+enum { WEIGHT = 4, MAX_BODY = 64 * 1024 };
 
 /* Replaces what `out` has by the message, under the keys "error" and "title"; cut at 511 bytes. */
 void mozilla_profiler_error(struct sl_buf *out, const char *format, ...)

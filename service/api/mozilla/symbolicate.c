@@ -5,7 +5,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-/* Memory that a request needs (body, what is read from it, native request), in sizes of its body. */
+/* Memory that a request needs (body, what is read from it, native request), as a multiple of its body's size. */
 enum { MOZ_WEIGHT = 24 };
 
 static const char unavailable[] = "symbol storage is temporarily unavailable";
@@ -132,7 +132,7 @@ static void moz_answer(struct http_exchange *x, struct job *job)
     }
 }
 
-/* Nothing is sent if the client is gone. The job is cancelled by job_remove_client then; otherwise it ends by itself. */
+/* If the client is gone, nothing is sent, and job_remove_client cancels the job. If only the time is over, the job runs on to its end. */
 void mozilla_answer(struct http_exchange *x, struct job *job)
 {
     if (job_wait(job, DURATION_MS(moz_config(x)->mozilla.request_timeout_ns)) != FIBER_CANCELLED)

@@ -52,7 +52,7 @@ enum native_trust {
 /* A frame as sent. Small, as there may be a million: only the texts that were sent are stored. */
 struct native_frame {
     uint64_t address;
-    uint64_t symbol_address, function_id; /* if has_symbol_address, has_function_id */
+    uint64_t symbol_address, function_id; /* valid if has_symbol_address, has_function_id */
     const struct sl_str *texts;           /* the texts that were sent, one for each bit of `has_text`, in order */
     uint32_t module;                      /* N of "rel:<N>" or "file:<N>"; NATIVE_NO_MODULE: the address is absolute */
     uint32_t line;                        /* if has_line */
@@ -176,7 +176,8 @@ struct native_result_frame { /* a frame of the answer; inlined functions make se
     uint64_t address, symbol_address;
     uint32_t index;  /* index of `sent` in its trace: "original_index" in the answer */
     uint32_t module; /* index in native_request.modules; NATIVE_NO_MODULE = none */
-    /* All but `status` is set if symbolicated. Of a .NET frame, location.file is an index of the documents of its module's table. */
+    /* The members below, except `status`, are set if symbolicated. Of a .NET frame, location.file is the index of a document in its
+     * module's table. */
     struct sl_location location;
     uint8_t status;   /* enum native_status */
     uint8_t language; /* enum sl_language */
@@ -221,9 +222,9 @@ struct native_request {
     const struct config *stores;
     bool reports_work;        /* count what look-ups in Mozilla's stores did (struct mozilla_stats) */
     bool reports_line_starts; /* frames have `line_addr`, the address where their line begins */
-    bool wants_columns;       /* look up tables with the columns of lines; those have no variables */
+    bool wants_columns;       /* use tables that have columns besides lines; those have no variables */
     bool nests_modules;       /* modules may overlap: an address belongs to the smallest one around it that has an id */
-    bool maps_at_zero;        /* absolute addresses may belong to a module with address 0 (commands) */
+    bool maps_at_zero;        /* absolute addresses may belong to a module with address 0; set for commands */
     bool nearest;             /* addresses outside of every symbol get the function before them */
     struct scraping scraping;
     struct native_trace *traces;
@@ -263,7 +264,7 @@ bool native_read(struct native_request *request, struct sl_str body, const struc
 /* Puts the configured sources before those of the request, if the request's options ask for that. False when out of memory. */
 bool native_add_configured(struct native_request *request, const struct config *config);
 
-/* Reads the member "options" of a request into a struct native_options. A sl_field_read. */
+/* Reads the member "options" of a request into a struct native_options. Has the type sl_field_read. */
 bool native_read_options(struct sl_fields *s, const struct sl_json_path *at, void *out);
 
 /* ---- run.c: for job kinds whose requests begin with struct native_request ---- */
@@ -279,7 +280,7 @@ enum sl_code native_add_file(struct native_request *request, const struct reques
 /* Member of struct job_kind: gives the request the job's arena, limit and scope. */
 void native_open(struct job *job, void *request);
 
-/* Completes a request that was read or filled in: sorts its modules and finds each frame's. Call once, before native_run. False when
+/* Completes a request that was read or filled in: sorts its modules and finds that of each frame. Call once, before native_run. False when
  * out of memory. Runs on the loop or the pool. */
 bool native_prepare(struct native_request *request);
 
@@ -344,7 +345,7 @@ const char *native_module_status(const struct native_module *module);
 /* ---- needs.c ---- */
 
 struct module_needs {            /* look-ups of modules during the stack walks of one crash */
-    struct search_scope where;   /* the loop thread uses its arena while walks wait for a look-up */
+    struct search_scope where;   /* its arena is used by the loop thread, while the walks wait for a look-up */
     const struct object_id *ids; /* ids of the modules */
     size_t count;
     struct module_need **first; /* private: for each module the list of its look-ups; NULL at first */
@@ -355,7 +356,7 @@ struct module_needs {            /* look-ups of modules during the stack walks o
  * cancelled. SL_BUSY is not kept: the next call looks up again. Other results are those of search_find. */
 const struct search_result *module_needs_get(struct module_needs *needs, size_t module,
                                              const struct search_target *use) SL_SUSPENDS;
-/* Returns the result if module_needs_get knows it, or the cache of searches has it; else NULL. Never suspends. */
+/* Returns the result if an earlier module_needs_get has got it, or the cache of searches has it; else NULL. Never suspends. */
 const struct search_result *module_needs_peek(struct module_needs *needs, size_t module,
                                               const struct search_target *use);
 void module_needs_release(struct module_needs *needs); /* releases all results */
@@ -368,7 +369,8 @@ void native_drop_frames(struct native_request *request, size_t trace, size_t fra
 /* Makes at most `max_frames` resulting frames, without names. Runs on the loop or the pool. */
 void native_symbolicate(struct native_request *request, uint64_t max_frames);
 
-/* Call after names were set: removes the bogus caller of `_start` that unwinders report, and counts. Runs on the loop or the pool. */
+/* Call after names were set: removes the bogus caller of `_start` that unwinders report, and counts frames and traces
+ * (request->counts). Runs on the loop or the pool. */
 void native_finish(struct native_request *request);
 
 const char *native_frame_status(enum native_status status); /* the words for answers */

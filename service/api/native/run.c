@@ -120,7 +120,7 @@ static enum sl_code name_and_finish(struct job *job, void *arg, struct sl_error 
     return code;
 }
 
-/* Pool work for requests that need it from the start: makes the resulting frames and names them. */
+/* Pool work, for requests that are too large for the loop: makes the resulting frames and names them. */
 static enum sl_code look_up_and_name(struct job *job, void *request, struct sl_error *error)
 {
     enum sl_code code = look_up(job, request, error);

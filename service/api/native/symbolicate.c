@@ -24,7 +24,7 @@ static bool symbolicate_read(struct job *job, void *arg, struct sl_str text, str
     return native_add_configured(&r->native, job->config) && native_prepare(&r->native);
 }
 
-/* A job kind's is_allowed: true if the client may use the sources that the request names; otherwise the answer is set. */
+/* Member is_allowed of struct job_kind: true if the client may use the sources that the request names; otherwise the answer is set. */
 bool native_is_allowed(struct http_exchange *x, const void *arg)
 {
     const struct native_request *request = arg;

@@ -135,7 +135,7 @@ static void context(struct native_answer *a, const struct native_result_frame *f
         sent_member(a, "source_link", sent, SENT_SOURCE_LINK);
 }
 
-/* Writes a text of the symcache as a member; nothing if `text`, its offset in the symcache, is SL_SYMCACHE_NONE. */
+/* Writes text number `text` of the symcache as a member; nothing if that is SL_SYMCACHE_NONE. */
 static void native_write_table_text(struct native_answer *a, const char *key, const struct sl_symcache *table,
                                     uint32_t text)
 {
