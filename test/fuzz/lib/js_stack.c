@@ -9,13 +9,16 @@ static void must(bool good)
         __builtin_trap();
 }
 
-/* True if only blanks, or the escaped line end of a quoted line, stand before "at ". A frame behind other text has brackets; without a
- * function it is written without them, and may then be taken for one of Firefox: "f@x    at async s:1:23". */
-static bool begins_with_at(struct sl_str before)
+/* True if nothing but blanks, or the escaped line end of a quoted line, "at" and "async" stand before the frame. A frame behind other text
+ * has brackets; without a function it is written without them, and may then be taken for another one: "f@x    at async s:1:23". */
+static bool has_only_at(struct sl_str before)
 {
     while (before.size && memchr(" \t\\n", before.data[0], 4))
         before = (struct sl_str){before.data + 1, before.size - 1};
-    return sl_str_starts(before, SL_STR("at "));
+    before = sl_str_trimmed(before);
+    return sl_str_equal(before, SL_STR("at")) ||
+           (sl_str_starts(before, SL_STR("at")) && sl_str_ends(before, SL_STR("async")) &&
+            !sl_str_trimmed((struct sl_str){before.data + 2, before.size - 7}).size);
 }
 
 /* True if the URL has characters that separate the parts of frames. */
@@ -35,7 +38,7 @@ static void check_line(struct sl_str line)
         return;
     must(frame.line && frame.before.size + frame.url.size + frame.behind.size < line.size);
     sl_js_stack_write(&frame, &out);
-    bool is_ambiguous = (frame.v8 && !begins_with_at(frame.before)) || has_separator(frame.url);
+    bool is_ambiguous = (frame.v8 && !has_only_at(frame.before)) || has_separator(frame.url);
     if (!is_ambiguous) {
         must(sl_js_stack_frame(sl_buf_view(&out), &again));
         must(again.line == frame.line && sl_str_ends(frame.url, again.url));

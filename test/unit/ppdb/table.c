@@ -360,7 +360,7 @@ TEST(limits_of_the_caller_give_unsupported)
     memory_limit = 0;
     expired = from_the_first_look_on;
     assert_int_equal(build(), SL_UNSUPPORTED);
-    assert_string_equal(error.message, "reading the file needs more time than the conversion time limit");
+    assert_string_equal(error.message, "reading the file needs more time than allowed (setting conversion.max_time)");
 }
 
 static void use(const struct sl_ppdb_table *t)
