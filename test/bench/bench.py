@@ -3,7 +3,7 @@
 ratios count, each from the best of several alternating runs."""
 import mmap, multiprocessing, os, random, struct, subprocess, sys, tempfile, time
 
-import breakpad_rows, cache_rows, cli_rows, crash_rows, debuginfod_rows, http_rows, js_rows, jvm_rows, mozilla_rows, name_rows, package_rows, pdb_rows, scan_rows, scope_rows, sourcemap_rows, symbfile_rows, text_rows, upload_rows
+import breakpad_rows, cache_rows, cli_rows, crash_rows, debuginfod_rows, http_rows, isolation_rows, js_rows, jvm_rows, mozilla_rows, name_rows, package_rows, pdb_rows, scan_rows, scope_rows, sourcemap_rows, symbfile_rows, text_rows, upload_rows
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SYMLOOM = os.path.join(ROOT, "build", "symloom")
@@ -96,6 +96,7 @@ def main():
     apart(pdb_rows.main, SYMLOOM, converter, DATA, row)
     apart(crash_rows.main, SYMLOOM, os.path.join(ROOT, "build/test/bench/bench_crash"), elf, work, row)
     apart(cli_rows.main, SYMLOOM, DATA, work, row)
+    apart(isolation_rows.main, SYMLOOM, DATA, row)
     apart(http_rows.main, SYMLOOM, row)
     apart(debuginfod_rows.main, SYMLOOM, row)
     apart(mozilla_rows.main, SYMLOOM, row)

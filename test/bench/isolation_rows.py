@@ -104,7 +104,7 @@ def at_once(service, build_ids):
 def many_small(work, row):
     root, build_ids, size = small_files(work)
     one, rate = {i: [] for i in ISOLATIONS}, {i: [] for i in ISOLATIONS}
-    for _ in range(3):
+    for _ in range(5):
         for isolation in ISOLATIONS:
             for clients in (1, CLIENTS):
                 own = tempfile.mkdtemp(dir=work)
