@@ -149,7 +149,7 @@ static int find_command_word(int argc, char **argv)
             if (strcmp(argv[at], "--verbose") == 0)
                 argv[at] = verbose;
         }
-        at += value && at + 1 < argc;
+        at += value && at + 1 < argc; /* skips the option's value */
     }
     return at;
 }

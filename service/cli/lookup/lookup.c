@@ -93,7 +93,7 @@ static void report_notes(const struct lookup *l, const struct lookup_module *m)
 }
 
 /* Reports an unusable file. Returns the exit status; 0: go on and answer `??`, as llvm-symbolizer does. In GNU's style (addr2line,
- * llvm-addr2line) the file of -e being unusable ends the program. */
+ * llvm-addr2line) an unusable file of -e ends the program with status 1. */
 static int report_unusable(struct lookup *l, const struct lookup_module *m)
 {
     const char *program = options_program_name();
@@ -101,8 +101,8 @@ static int report_unusable(struct lookup *l, const struct lookup_module *m)
     char text[4200];
     l->has_reported = true;
     if (l->persona == PERSONA_LOOKUP) {
-        bool denied = m->error.code == SL_PERMISSION_DENIED && m->input.alone; /* by a server, not by this machine */
-        bool no_object = missing && m->input.archive.count;                    /* the file exists */
+        bool denied = m->error.code == SL_PERMISSION_DENIED && m->input.alone; /* alone: a download, so a server denied it */
+        bool no_object = missing && m->input.archive.count; /* an archive that has no object of the wanted architecture */
         snprintf(text, sizeof text, "cannot use %s", m->name);
         return report_error(denied      ? STATUS_DENIED
                             : no_object ? STATUS_NOTHING
@@ -118,7 +118,7 @@ static int report_unusable(struct lookup *l, const struct lookup_module *m)
 enum { BATCH = 128 };
 
 /* Answers `count` requests. `array`: the JSON array for the answers; NULL: each answer is a JSON document on a line of its own. Returns
- * the exit status, not 0 if the file of -e turns out to be unusable: only converting it shows that. */
+ * the exit status: not 0 if the file of -e is unusable, which may show only now, when lookup_build_tables converts it to a symcache. */
 static int answer_batch(struct lookup *l, const struct lookup_request *requests, size_t count,
                         struct sl_json_writer *array)
 {
@@ -233,8 +233,9 @@ static bool serve_all(struct lookup *l, struct lookup_module *m)
     struct sl_symcache_cursor cursor;
     for (sl_symcache_first(&m->whole.cache, &cursor); sl_symcache_next(&m->whole.cache, &cursor);) {
         struct sl_json_writer w = sl_json_writer(&l->out);
-        if (cursor.hole) /* begins a gap between functions */
+        if (cursor.hole) /* a gap between functions begins here */
             continue;
+        /* lookup_answer takes an address as a user would type it: it subtracts `load` and `adjust` again */
         struct lookup_request request = {.module = m, .address = cursor.address + m->load + l->adjust};
         lookup_answer(l, &w, &request);
         if (l->style == STYLE_JSON)
@@ -388,14 +389,14 @@ static bool read_options(struct lookup *l, const struct options *o)
         .dwp = option_value(o, "dwp", NULL),
         .supplementary = option_value(o, "sup", NULL),
         .find_debug = true,
-        .nameless_lines = true,
+        .nameless_lines = true, /* an address outside of all functions may still have a file and line */
         .relative_names = option_given(o, "relativenames"),
         .written_paths = l->persona != PERSONA_LOOKUP,
     };
     if (!read_style(l, option_value(o, "output-style", default_style(l, o))))
         return false;
-    /* with positions, the symcache stores line and column in one number. Only for styles that print columns, and never for a symcache that
-     * is written (--symcache-out) or listed (--all) */
+    /* `positions`: the symcache stores line and column in one number. Only for styles that print columns; not for a symcache that is
+     * written (--symcache-out), which has plain lines as in other tools, or listed (--all) */
     l->open.positions = !option_given(o, "symcache-out") && !option_given(o, "all") &&
                         (l->style == STYLE_LLVM || l->style == STYLE_JSON);
     return true;
@@ -448,7 +449,7 @@ static int serve(struct lookup *l, const struct options *o, struct lookup_module
         int status = serve_arguments(l, o->arguments, o->argument_count);
         if (status)
             return status;
-    } else if (!(out && isatty(STDIN_FILENO))) { /* --symcache-out at a terminal: nothing to look up is meant */
+    } else if (!(out && isatty(STDIN_FILENO))) { /* --symcache-out at a terminal: do not wait for typed addresses */
         int status = serve_input(l);
         if (status)
             return status;

@@ -38,7 +38,7 @@ struct lookup_table {
     struct lookup_table *next;
 };
 
-/* Symbols and their order by address; `order` NULL: not read yet. */
+/* `order`: the indices of the symbols, sorted by address; NULL: not read yet. */
 struct lookup_symbols {
     const struct sl_symbol *symbols;
     struct sl_ordered *order;
@@ -57,10 +57,10 @@ struct lookup_module {
     struct input input;
     struct sl_error error;             /* SL_OK: usable */
     uint64_t load;                     /* load address, added to the symcache's addresses */
-    bool is_32bit, is_whole;           /* is_whole: the whole file was converted, or that failed (`error`) */
+    bool is_32bit, is_whole;           /* is_whole: `whole` was made, or that failed (`error`) */
     bool lacks_lines;                  /* an answer had no line: print the input's notes, which say what is missing */
     struct file_stamp stamp;           /* taken before opening; zeros: not a regular file */
-    struct lookup_table whole, *parts; /* whole: valid if is_whole and no error; parts: list of partial symcaches */
+    struct lookup_table whole, *parts; /* whole: of the whole file, valid if is_whole and no error; parts: partial ones */
     unsigned part_count;
     struct sl_arena arena;
     struct lookup_symbols code, data;
@@ -90,12 +90,12 @@ struct lookup {
     struct sl_str build_id; /* --build-id */
     struct input_options open;
     const struct options *options;
-    struct locator *locator; /* opened when the first file is not on this machine */
+    struct locator *locator; /* searches symbol sources and the disk cache; NULL: not needed so far */
     struct lookup_module *modules;
     struct sl_buf out, scratch, cells, symbol_name, declaration;
     struct table_row *rows;
     size_t row_count, row_capacity;
-    struct progress progress; /* of conversions; not shown by the emulated tools: their callers may use the terminal */
+    struct progress progress; /* shown while files are read; not by the emulated tools, whose callers may use the terminal */
 };
 
 /* Returns the demangling style of the emulated tool. */
@@ -122,7 +122,7 @@ struct lookup_result {        /* one function of an inline chain */
     struct sl_str start_file;
 };
 
-/* An answer: an inline chain, innermost function first, whose ids are those of the symcache `table`. */
+/* An answer: an inline chain, innermost function first. The function and file ids in `links` are those of the symcache `table`. */
 struct lookup_chain {
     struct lookup_table *table;
     struct sl_location links[MAX_CHAIN];
@@ -184,9 +184,9 @@ void lookup_result_at(struct lookup *l, struct lookup_module *m, const struct lo
 /* Reads identity and times of a file. False when the path is not a regular file; all fields are then 0. */
 bool lookup_stamp(const char *path, struct file_stamp *stamp);
 
-/* Loads the whole file's symcache from the user's disk cache; if `make`, a missing one is converted and stored. False: it is not there, or
- * this file's is not to be cached: the caller converts the file. True with `*code` SL_OK: the module's input has the symcache; with
- * another code: the conversion failed, and the module's error says why. */
+/* Loads the whole file's symcache from the user's disk cache; if `make`, a missing one is converted and stored. False: the cache has none,
+ * or symcaches of this file are not cached; the caller then converts the file itself. True with `*code` SL_OK: m->input.cache is the
+ * symcache; with another code: the conversion failed, and m->error says why. */
 bool lookup_stored_table(struct lookup *l, struct lookup_module *m, bool make, enum sl_code *code);
 
 /* ---- request.c ---- */

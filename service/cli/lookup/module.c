@@ -57,8 +57,8 @@ static void request_debug_file(struct lookup *l, struct lookup_module *m)
         print_note("warning: no debug information for %s: %s\n", m->name, error.message);
 }
 
-/* Opens the file `path`, or `FILE:ARCH` if no file has that whole name, and fetches its debug information if it has none. `m->stamp` is
- * taken before: with it, a file that changes is another one in the disk cache. */
+/* Opens the file `path`, or `FILE:ARCH` if no file has that whole name, and fetches its debug information if it has none. Sets `m->stamp`
+ * before it opens the file: the stamp is part of the file's key in the disk cache, where a changed file must not find its old symcache. */
 static enum sl_code lookup_module_open_file(struct lookup *l, struct lookup_module *m, const char *path)
 {
     progress_set_item(&l->progress, path, 0);
@@ -75,7 +75,7 @@ static enum sl_code lookup_module_open_file(struct lookup *l, struct lookup_modu
         input_close(&m->input);
         if (plain)
             lookup_stamp(plain, &m->stamp);
-        code = plain ? input_open(plain, &options, &m->input, &m->error) : SL_INTERNAL;
+        code = plain ? input_open(plain, &options, &m->input, &m->error) : SL_INTERNAL; /* out of memory */
         m->input.options = &l->open; /* input_open kept a pointer to `options`, which ends here */
         free(plain);
     }
@@ -91,7 +91,7 @@ static enum sl_code fetch_file(struct lookup *l, struct lookup_module *m, struct
     struct object_id id = {.code_id = sl_code_id_normalise(&m->arena, text)};
     if (!id.code_id.size || id.code_id.size % 2) /* not the hexadecimal digits of whole bytes */
         return sl_fail(&m->error, SL_NOT_FOUND, "no file with build id " SL_STR_FMT, SL_STR_ARG(text));
-    m->input.alone = true;
+    m->input.alone = true; /* a download: no companion files lie beside it */
     enum sl_code code =
         l->locator ? SL_OK : locator_open(l->options, NULL, server_verbosity(l->options), &l->locator, &m->error);
     if (code == SL_OK)

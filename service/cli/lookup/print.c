@@ -47,7 +47,7 @@ static void put_gnu_position(struct lookup *l, const struct lookup_result *e)
 }
 
 /* Prints function `index` of an inline chain (0: the innermost) in the style of GNU addr2line. LLVM's tools differ in this style: they
- * do not pad the address with zeros, and always put " at " before the file. */
+ * do not pad the address with zeros, and put " at " before the file even if name and file are unknown (`?? at ??:0`). */
 static void print_gnu(struct lookup *l, const struct lookup_request *r, const struct lookup_result *e, size_t index)
 {
     bool llvm = lookup_is_llvm(l);
@@ -349,7 +349,8 @@ static void add_row(struct lookup *l, const char *address, struct sl_str functio
     }
 }
 
-/* Adds the row of function `index` of an inline chain to the table; only the innermost one, 0, shows the address. */
+/* Adds the row of function `index` of an inline chain to the table, with the distance of the address from the function's start (`+0x12`).
+ * Only the innermost function, 0, shows the address. */
 static void add_element_row(struct lookup *l, const struct lookup_request *r, const struct lookup_result *e,
                             size_t index)
 {
@@ -456,6 +457,6 @@ void lookup_answer(struct lookup *l, struct sl_json_writer *w, const struct look
         else
             add_element_row(l, r, &e, i);
     }
-    if (l->style == STYLE_LLVM)
+    if (l->style == STYLE_LLVM) /* a blank line ends each answer */
         sl_buf_u8(&l->out, '\n');
 }

@@ -109,13 +109,13 @@ bool lookup_stored_table(struct lookup *l, struct lookup_module *m, bool make, e
 {
     struct sl_buf key = {0};
     struct stored_table_making making = {l, m, false};
-    const struct local_symcache own = {make ? convert_for_cache : NULL, &making}; /* NULL: only look into the cache */
+    const struct local_symcache own = {make ? convert_for_cache : NULL, &making}; /* NULL: no conversion on a miss */
     struct sl_bytes bytes;
     struct sl_error error = {0};
     bool wanted = should_store(l, m) && make_key(l, m, &key);
     *code = wanted && !l->locator ? locator_open(l->options, NULL, server_verbosity(l->options), &l->locator, &error)
                                   : SL_OK;
-    if (wanted && *code == SL_OK && locator_config(l->locator)->cache_dir)
+    if (wanted && *code == SL_OK && locator_config(l->locator)->cache_dir) /* NULL: caching is turned off */
         *code = locator_symcache(l->locator, sl_buf_view(&key), &own, &bytes, &error);
     else
         wanted = false;

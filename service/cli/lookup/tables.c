@@ -29,8 +29,8 @@ static bool texts_init(struct text_cache *cache)
     return cache->texts && cache->ids;
 }
 
-/* Stores a copy of the text in the id's slot. `used` lists the slots with a text, so that texts_free need not visit all. Returns the
- * copy, with data NULL when out of memory. */
+/* Stores a copy of the text in the id's slot, and frees the text that was there. A slot filled for the first time is listed in `used`, so
+ * that texts_free need not visit all slots. Returns the copy, with data NULL when out of memory. */
 static struct sl_str texts_put(struct text_cache *cache, uint32_t id, struct sl_str text)
 {
     struct sl_str *slot = &cache->texts[id % TEXT_SLOTS];
@@ -51,8 +51,8 @@ static void texts_free(struct text_cache *cache)
 {
     for (size_t i = 0; i < cache->count; i++) {
         free((char *)cache->texts[cache->used[i]].data);
-        cache->texts[cache->used[i]].data =
-            NULL; /* a slot is listed twice if it was empty again after a failed malloc */
+        /* a slot that was emptied by a failed malloc is listed again when it is filled: free its text only once */
+        cache->texts[cache->used[i]].data = NULL;
     }
     free(cache->used);
     free(cache->texts);
@@ -105,7 +105,7 @@ bool lookup_load_whole_file(struct lookup *l, struct lookup_module *m)
         code = input_convert(&m->input, l->jobs, &m->error);
     progress_end(&l->progress);
     if (code == SL_OK && !m->input.notes.size &&
-        sl_symcache_is_partial(&m->input.cache)) /* from the cache, which does not store the reason */
+        sl_symcache_is_partial(&m->input.cache)) /* read from the disk cache, which does not store notes */
         input_note(&m->input, "some debug information is damaged; run 'symloom inspect --verify' for details");
     /* the emulated tools answer `??` for a file without symbols */
     if (code == SL_OK && l->persona == PERSONA_LOOKUP && !m->input.cache.entry_count)
@@ -171,7 +171,7 @@ void lookup_build_tables(struct lookup *l, struct lookup_module *m, const struct
     uint64_t *addresses = calloc(count + 1, sizeof *addresses);
     for (size_t i = 0; addresses && i < count; i++)
         if (requests[i].module == m && requests[i].kind == REQUEST_CODE) {
-            asked++;
+            asked++; /* also counts addresses below the load address, which `wanted` does not */
             if (lookup_relative(l, m, requests[i].address, &at))
                 addresses[wanted++] = at;
         }
@@ -211,13 +211,13 @@ size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address,
     if (!chain->table)
         return 0;
     size_t count = sl_symcache_lookup(&chain->table->cache, at, chain->links, MAX_CHAIN);
-    /* a longer chain is cut at MAX_CHAIN; the empty root element at the end of a whole one (has_root) is no function */
+    /* has_root: unless the chain is cut at MAX_CHAIN, its last element is an empty function that encloses all code; leave it out */
     count = count > MAX_CHAIN ? MAX_CHAIN : count - (m->input.has_root && count);
     chain->all = count;
     if (l->inlines || count < 2)
         return count;
-    /* --no-inlines: symloom lookup and llvm-symbolizer print the outermost function with the innermost line, addr2line the innermost
-     * function */
+    /* --no-inlines: symloom lookup and llvm-symbolizer print the outermost function with the innermost line. addr2line, and all tools
+     * with --functions=short, print the innermost function. */
     bool takes_outermost =
         l->persona == PERSONA_LOOKUP || (l->persona == PERSONA_LLVM_SYMBOLIZER && l->style != STYLE_GNU);
     if (takes_outermost && !l->short_names)
@@ -273,8 +273,8 @@ static struct sl_str without_parameters(struct sl_str name)
     return at && !sl_str_ends(bare, call) ? bare : name;
 }
 
-/* Returns the mangled or decorated name of a function. PDB and COFF files, and 32-bit x86 Windows code, have it only in symbols; without
- * a symbol, and for other formats, it is `name`. */
+/* Returns the mangled or decorated name of a function, whose name in the symcache is `name`. In PDB and COFF files, and in 32-bit x86
+ * Windows code, only the symbol at its entry has it; without a symbol, and in other formats, `name` is returned. */
 static struct sl_str stored_name(struct lookup_module *m, const struct sl_symcache_function *function,
                                  struct sl_str name)
 {
@@ -292,7 +292,7 @@ static struct sl_str stored_name(struct lookup_module *m, const struct sl_symcac
         return around->name;
     bool is_codeview = info->format == SL_FORMAT_PDB ||
                        (info->format == SL_FORMAT_COFF && sl_object_reads_own_functions(input_debug(&m->input)));
-    return is_codeview ? without_parameters(name) : name;
+    return is_codeview ? without_parameters(name) : name; /* the CodeView reader appended parameters */
 }
 
 enum sl_demangle_style lookup_demangle_style(const struct lookup *l)

@@ -127,7 +127,7 @@ static void completion_bash(struct sl_buf *out)
                      "_symloom() {\n"
                      "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
                      "    local command='' verbs='' options='");
-    each_option(NULL, bash_option, out, "");
+    each_option(NULL, bash_option, out, ""); /* the global options: proposed until a command is found */
     sl_buf_cstr(out, "--version --help' values='' i\n"
                      "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
                      "        case ${COMP_WORDS[i]} in ");
@@ -164,7 +164,8 @@ static void zsh_text(struct sl_buf *out, const char *text)
 }
 
 /* Appends the specification of an option for zsh's _arguments (zshcompsys(1)): of `-letter`, or of the long form if `letter` is 0. After
- * the option's name, `+` and `=` say that a value follows in the same word or the next, `=-` only in the same. */
+ * the option's name, `+` and `=` say that a value follows in the same word or the next, `=-` only in the same. `:` begins a value that is
+ * required, `::` an optional one. `*`: the option may be repeated. */
 static void zsh_word(struct sl_buf *out, const struct option_spec *spec, char letter)
 {
     sl_buf_cstr(out, spec->repeatable ? " \\\n            '*" : " \\\n            '");
