@@ -179,6 +179,7 @@ static enum sl_code map_from_ar(const char *path, struct sl_bytes bytes, const s
     while (wanted && !found.name.data && sl_ar_next(&ar, &m))
         if (has_name(m.name, *wanted) && is_object(&ar, &m))
             found = m;
+    /* not found by name: reads the archive again, to list its object files for the message, or to find the only one */
     if (!found.name.data)
         sl_ar_open(bytes, &ar);
     while (!found.name.data && sl_ar_next(&ar, &m))
@@ -210,6 +211,7 @@ static enum sl_code map_from_zip(struct sl_bytes bytes, const struct sl_str *wan
         return code;
     for (size_t i = 0; wanted && !found && i < zip.count; i++)
         found = sl_str_equal(zip.entries[i].name, *wanted) ? &zip.entries[i] : NULL;
+    /* not found by name: lists the debug files for the message, or finds the only one */
     for (size_t i = 0; !found && i < zip.count && i < MAX_LOOKED_INTO; i++)
         if (is_debug_file(&zip, &zip.entries[i])) {
             last = &zip.entries[i];
@@ -235,6 +237,7 @@ static enum sl_code map_from_archive(const char *path, struct sl_bytes bytes, co
                               : map_from_zip(bytes, wanted, &arena, mapping, &found, &names, error);
     const char *open = is_ar ? "(" : "!", *close = is_ar ? ")" : "";
     const char *more = names.count > MAX_NAMES ? ", ..." : "";
+    /* SL_NOT_FOUND with found.data: a thin archive has the member, but its file is missing, which `error` says already */
     if (code == SL_NOT_FOUND && !found.data && names.imports && (wanted || !names.count))
         code = sl_fail(error, SL_UNSUPPORTED, "%s%s" SL_STR_FMT "%s: %s no code",
                        wanted ? "an import" : "an import library", names.import.size ? " of " : "",
@@ -304,6 +307,7 @@ static enum sl_code open_archive(struct member_archive *a, const char *file, str
             ok = copy || !is_object(&a->ar, &m);
             if (copy) {
                 *copy = m;
+                /* a debug map may name the member by its whole path, or by the file name alone */
                 ok = index_name(a, m.name, copy) && index_name(a, path_file_name(m.name), copy);
             }
         }
@@ -318,7 +322,7 @@ enum sl_code member_map_object(struct member_archive *a, const char *path, struc
     struct sl_str member;
     enum sl_code code = SL_OK;
     if (!split_path(path, file, &member))
-        return member_map(path, mapping, changed, error);
+        return member_map(path, mapping, changed, error); /* fails, too: it makes the error message */
     if (!a->path || strcmp(a->path, file) != 0)
         code = open_archive(a, file, error);
     if (code != SL_OK)

@@ -201,7 +201,8 @@ static bool parse_long(struct options *o, int argc, char **argv, int *at)
 }
 
 /* Parses argv[*at], one dash and letters. Flags may be joined (`-ai`); the value of the last letter may follow at once (`-eFILE`), or is
- * the next word, to which `*at` moves on. False after a report of a usage error. */
+ * the next word, to which `*at` moves on. An OPTION_OPTIONAL has a value only after `=` (`-n=VALUE`). False after a report of a usage
+ * error. */
 static bool parse_short(struct options *o, int argc, char **argv, int *at)
 {
     for (const char *letter = argv[*at] + 1; *letter; letter++) {
@@ -389,6 +390,7 @@ static void put_wrapped(const char *text, size_t at, size_t indent)
  * list was broken. */
 static int put_option_name(const char *shown, bool has_letter)
 {
+    /* sets `value` to the first choice: it begins after the last ` ` or `=` before the first `|` */
     const char *value = shown + strcspn(shown, "|");
     while (value > shown && value[-1] != ' ' && value[-1] != '=')
         value--;
@@ -511,7 +513,7 @@ void options_help_all(void)
 void options_help(const struct command *command, bool brief)
 {
     const char *usage = command->usage, *blank = strchr(usage, ' ');
-    if (program_is_command)
+    if (program_is_command) /* the program's name already stands for the command: leave out the command's name */
         usage = blank ? blank + 1 : "";
     int at = printf("usage: %s ", program);
     put_wrapped(usage, (size_t)at, (size_t)at);

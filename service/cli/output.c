@@ -98,7 +98,7 @@ int report_error(int status, const char *message, const char *cause)
 {
     bool caused = cause && *cause;
     print_note("error: %s\n%s%s%s", message, caused ? "  caused by: " : "", caused ? cause : "",
-               caused ? "\n" : ""); /* in one write: the log writes lines in between */
+               caused ? "\n" : ""); /* one call for both lines, so that a log line cannot come between them */
     return status;
 }
 
@@ -146,8 +146,8 @@ int report_file_error(const char *path, enum sl_code code, const struct sl_error
 
 /* ---- files ---- */
 
-/* Temporary files that the signal handler removes; "" is a free slot. The handler stays installed as long as there is one. Threads change
- * the list under the lock; the handler only reads it. */
+/* Temporary files that the signal handler removes; "" is a free slot. `sort` needs the most slots, one for each of its threads (up to 64).
+ * The handler stays installed as long as a slot is used. Threads change the list under the lock; the handler only reads it. */
 enum { MAX_TEMPORARY = 72 };
 static pthread_mutex_t signal_lock = PTHREAD_MUTEX_INITIALIZER;
 static char temporary_files[MAX_TEMPORARY][4096];
@@ -204,7 +204,7 @@ static void handle_signals(bool installs)
 void output_line_drawn(bool drawn)
 {
     line_drawn = drawn;
-    if (!drawn || draws_lines)
+    if (!drawn || draws_lines) /* the handler is installed when the first line is drawn, and stays */
         return;
     pthread_mutex_lock(&signal_lock);
     draws_lines = true;

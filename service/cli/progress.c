@@ -59,7 +59,7 @@ static unsigned width(void)
  * neither a bar nor counts; if the number of bytes is unknown too, no size. */
 static void put_line(struct progress *p, const char *item, uint64_t bytes, bool drawn)
 {
-    char size[32] = " ", bar[64] = "", count[48] = "", line[512];
+    char size[32] = " ", bar[64] = "", count[48] = "", line[512]; /* `size` begins with the blank that separates it */
     if (p->total || bytes)
         format_bytes(bytes, size + 1);
     if (p->total) {

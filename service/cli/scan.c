@@ -3,6 +3,7 @@
 #include "cli/progress.h"
 #include "cli/server.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,8 +60,12 @@ static int choose_scans(struct scan_command *c, struct config *config, const cha
     if (!directory)
         return c->count ? 0 : options_wrong(c->options, "name a directory, or a configuration with debuginfod.scan");
     char *real = realpath(directory, NULL);
-    if (!real)
-        return server_failed("cannot read the directory", directory);
+    if (!real) {
+        const char *why = strerror(errno);
+        char text[4200];
+        snprintf(text, sizeof text, "cannot read the directory %s", directory);
+        return server_failed(text, why);
+    }
     struct config_scan *scan = SL_ARENA_NEW(&config->arena, struct config_scan);
     const char *path = sl_arena_strndup(&config->arena, real, strlen(real));
     free(real);

@@ -229,7 +229,7 @@ static struct fetch_options *make_fetch_options(const struct config *config)
         .deny_threshold = config->deny_list_threshold,
         .deny_never_block = config->deny_list_never_block_hosts,
         .deny_never_block_count = config->deny_list_never_block_host_count,
-        .released = were_hosts_released_since,
+        .released = were_hosts_released_since, /* asked whether the operator has unblocked the hosts of the deny list */
         .tmp_dir = cache_tmp_dir(),
     };
     return &options;

@@ -124,7 +124,8 @@ static struct sl_object *keep_dwo(struct split_files *files, struct sl_mapping m
 
 bool split_dwo_path(const char *program, struct sl_str comp_dir, struct sl_str name, size_t index, char path[PATH_MAX])
 {
-    /* index 0: in the compilation directory; 1: in that directory below the program's; 2: beside the program */
+    /* index 0: in the compilation directory; 1: in that directory below the program's; 2: the bare file name beside the program. is_in: the
+     * name is relative to comp_dir. Index 1 is only usable if comp_dir is relative, too. */
     bool is_absolute = name.size && name.data[0] == '/', is_in = comp_dir.size && !is_absolute;
     int beside = index && program ? directory_size(program) : 0;
     path[0] = '\0';

@@ -128,7 +128,7 @@ def test_unusable_workloads_are_refused(work, objects):
         run = stress("--server", f"http://127.0.0.1:{service.port}", "-w", refused, "-d", "2s", "--warmup", "0", status=1)
         assert "Errors: 0" not in run.stdout and "Errors: " in run.stdout, run.stdout
     for text, said in (("a: 1\n", "the list 'workloads' is missing"), ("workloads: [{concurrency: 0, proxy: /}]\n", "concurrency must be 1 to 1000"),
-                       ("workloads:\n  - nothing: x\n", "line 2: expected one of event"), ("workloads: [", "no YAML map")):
+                       ("workloads:\n  - nothing: x\n", "line 2: expected one of event"), ("workloads: [", "not a YAML map")):
         assert said in stress("-w", written(work, "bad.yml", text), status=1).stderr, text
     equal(stress("-d", "1s", status=2).stderr.splitlines()[0], "error: no workloads given (-w FILE)")
     equal(stress("-w", refused, "-d", "soon", status=2).stderr.splitlines()[0], "error: --duration: 'soon' is not a duration (example: 30s)")

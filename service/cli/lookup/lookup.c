@@ -101,8 +101,9 @@ static int report_unusable(struct lookup *l, const struct lookup_module *m)
     char text[4200];
     l->has_reported = true;
     if (l->persona == PERSONA_LOOKUP) {
-        bool denied = m->error.code == SL_PERMISSION_DENIED && m->input.alone; /* alone: a download, so a server denied it */
-        bool no_object = missing && m->input.archive.count; /* an archive that has no object of the wanted architecture */
+        bool denied =
+            m->error.code == SL_PERMISSION_DENIED && m->input.alone; /* alone: a download, so a server denied it */
+        bool no_object = missing && m->input.archive.count; /* the file exists: an object in it was not found */
         snprintf(text, sizeof text, "cannot use %s", m->name);
         return report_error(denied      ? STATUS_DENIED
                             : no_object ? STATUS_NOTHING
@@ -395,8 +396,8 @@ static bool read_options(struct lookup *l, const struct options *o)
     };
     if (!read_style(l, option_value(o, "output-style", default_style(l, o))))
         return false;
-    /* `positions`: the symcache stores line and column in one number. Only for styles that print columns; not for a symcache that is
-     * written (--symcache-out), which has plain lines as in other tools, or listed (--all) */
+    /* `positions`: the symcache stores columns too, in one number with the line. Only for styles that print columns; a symcache that is
+     * written (--symcache-out), and the list of --all, have lines only */
     l->open.positions = !option_given(o, "symcache-out") && !option_given(o, "all") &&
                         (l->style == STYLE_LLVM || l->style == STYLE_JSON);
     return true;

@@ -48,19 +48,20 @@ struct lookup_symbols {
 /* Identity and times of a file, to detect changes. Stamps are compared with memcmp, so it must have no padding. */
 struct file_stamp {
     uint64_t device, inode, size;
-    int64_t changed_s, changed_ns, status_s, status_ns;
+    int64_t changed_s, changed_ns, status_s, status_ns; /* mtime and ctime */
 };
 
 /* A file in which addresses are looked up. */
 struct lookup_module {
     char *name; /* as requested */
     struct input input;
-    struct sl_error error;             /* SL_OK: usable */
-    uint64_t load;                     /* load address, added to the symcache's addresses */
-    bool is_32bit, is_whole;           /* is_whole: `whole` was made, or that failed (`error`) */
-    bool lacks_lines;                  /* an answer had no line: print the input's notes, which say what is missing */
-    struct file_stamp stamp;           /* taken before opening; zeros: not a regular file */
-    struct lookup_table whole, *parts; /* whole: of the whole file, valid if is_whole and no error; parts: partial ones */
+    struct sl_error error;   /* SL_OK: usable */
+    uint64_t load;           /* load address, added to the symcache's addresses */
+    bool is_32bit, is_whole; /* is_whole: `whole` was made, or that failed (`error`) */
+    bool lacks_lines;        /* an answer had no line: print the input's notes, which say what is missing */
+    struct file_stamp stamp; /* taken before opening; zeros: not a regular file */
+    struct lookup_table whole,
+        *parts; /* whole: of the whole file, valid if is_whole and no error; parts: partial ones */
     unsigned part_count;
     struct sl_arena arena;
     struct lookup_symbols code, data;
@@ -95,7 +96,8 @@ struct lookup {
     struct sl_buf out, scratch, cells, symbol_name, declaration;
     struct table_row *rows;
     size_t row_count, row_capacity;
-    struct progress progress; /* shown while files are read; not by the emulated tools, whose callers may use the terminal */
+    struct progress
+        progress; /* shown while files are read; not by the emulated tools, whose callers may use the terminal */
 };
 
 /* Returns the demangling style of the emulated tool. */

@@ -53,8 +53,8 @@ static bool put_companion(struct sl_buf *key, const char *label, const char *pat
     return !path || !lookup_stamp(path, &stamp) || put_stamp(key, label, path, &stamp);
 }
 
-/* Writes the cache key: the files and the conversion's options. False: the input changed since it was opened, a path cannot be resolved,
- * or memory ran out. */
+/* Writes the cache key: its scope (`global`: not of one project), the conversion's options and the files. False: the input changed since it
+ * was opened, a path cannot be resolved, or memory ran out. */
 static bool make_key(const struct lookup *l, const struct lookup_module *m, struct sl_buf *key)
 {
     const struct sl_object_info *info = sl_object_info(m->input.object);

@@ -136,6 +136,7 @@ static void completion_bash(struct sl_buf *out)
     each_option(NULL, bash_values, out, "");
     for (const struct command *const *c = commands_all; *c; c++)
         each_option((*c)->options, bash_values, out, (*c)->name);
+    /* without a command the verbs are the commands; after one, its own verbs and options */
     sl_buf_cstr(out, "    esac\n    case $command in\n    '') verbs='");
     completion_commands(out, ' ');
     sl_buf_cstr(out, "' ;;\n");

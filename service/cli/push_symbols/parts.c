@@ -226,7 +226,7 @@ static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_s
     char path[PATH_MAX];
     for (size_t i = 0; split_dwo_path(files->program, comp_dir, name, i, path); i++) {
         struct companion file = {0};
-        if (!path[0] || !open_companion(&file, path))
+        if (!path[0] || !open_companion(&file, path)) /* path[0] is 0: this number stands for no path here */
             continue;
         if (sl_dwarf_has_split_unit(file.object, dwo_id) && keep_dwo(files, &file))
             return file.object;

@@ -153,6 +153,7 @@ static bool read_target(const struct options *o, struct push_target *t, char url
         .concurrency = (unsigned)concurrency,
         .retries = (unsigned)retries,
         .timeout_s = (unsigned)timeout,
+        /* `shown`: index of `progress` */
         .progress = option_given(o, "quiet") || shown == 3 ? PUSH_SILENT
                     : shown == 2                           ? PUSH_JSON
                     : shown == 0 && isatty(STDERR_FILENO)  ? PUSH_BAR
@@ -244,8 +245,9 @@ static int push_all(const struct options *o, const struct push_target *target, c
     if (status == PUSH_OK && !pushed)
         return report_error(PUSH_NOTHING, "none of the executables has symbols", NULL);
     if (status == PUSH_OK)
-        fputs("note: executables that are stripped or changed after this get another file id and will not "
-              "match\n",
+        fputs("note: an executable that is stripped or changed after this gets another file id, for which the service "
+              "has "
+              "no symbols\n",
               stderr);
     return status;
 }

@@ -123,8 +123,8 @@ static size_t on_answer(char *data, size_t size, size_t count, void *arg)
     return t->answer.failed ? 0 : size * count;
 }
 
-/* Called by curl with each header line of an answer: keeps Retry-After, and whether Accept-Encoding names zstd. A status line (`HTTP/...`)
- * begins a new answer, such as the final one after an interim one, and resets both. */
+/* Called by curl with each header line of an answer: keeps Retry-After in seconds (a date is read as 0), and whether Accept-Encoding names
+ * zstd. A status line (`HTTP/...`) begins a new answer, such as the final one after an interim one, and resets both. */
 static size_t on_header(char *data, size_t size, size_t count, void *arg)
 {
     struct push_symbols_transfer *t = arg;

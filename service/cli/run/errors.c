@@ -187,12 +187,12 @@ static void send_event(const struct error_event *event)
     struct fetch_request request = {.url = (const char *)url.data,
                                     .headers = headers,
                                     .header_count = sizeof headers / sizeof *headers,
-                                    .trusted = true,
+                                    .trusted = true, /* the host may have a reserved (private) address */
                                     .source = "errors",
                                     .max_size = 64 * 1024,
                                     .timeout_ns = TIMEOUT_S * UINT64_C(1000000000),
-                                    .keep_wrapper = true,
-                                    .whole = true,
+                                    .keep_wrapper = true, /* do not decompress the answer, */
+                                    .whole = true,        /* nor request it in ranges */
                                     .method = "POST",
                                     .body = {sl_buf_view(&body)}};
     if (!url.failed && !auth.failed && !body.failed && body.size)

@@ -29,7 +29,7 @@
 
 enum {
     MS_NS = 1000000,
-    YOUNG_MS = 60000, /* a child that exits earlier is started again only after a pause */
+    YOUNG_MS = 60000, /* a child that exits within this time after its start is started again only after a pause */
     MAX_UNREADY = 5,  /* consecutive exits of a child before it was ready, after which the whole service exits */
     AGAIN_MS = 200,   /* unit of that pause; each further early exit doubles the pause, up to MAX_PAUSE_MS */
     MAX_PAUSE_MS = 30000,
@@ -55,7 +55,7 @@ static struct parent {
     int signals, notify_fd;              /* signalfd(2); the socket on which children notify the parent */
     char manager[108], notify_path[108]; /* NOTIFY_SOCKET of the service manager (empty: none), and of the children */
     const char *sockets;  /* directory of the sockets through which the processes send requests to each other */
-    int sockets_fd;       /* that directory */
+    int sockets_fd;       /* descriptor of that directory */
     int status;           /* exit status of the service */
     bool stopping, ready; /* ready: the service manager was told so */
     bool
@@ -271,7 +271,7 @@ static void handle_notification(struct service_process *child, const char *text)
     char ready[64];
     if (strstr(text, "READY=1") && !child->ready) {
         child->ready = true;
-        if (parent.reloaded) /* it was started with the configuration before the reload */
+        if (parent.reloaded) /* it was forked with the configuration that the parent loaded at its start: reload it */
             kill(child->pid, SIGHUP);
         if (!parent.ready && all_ready()) {
             parent.ready = true;

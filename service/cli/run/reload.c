@@ -128,6 +128,6 @@ struct config *reload_config(const struct options *options, const struct config 
         metric_set(METRIC_RELOAD_TIME, (double)clock_wall_s(), NULL, NULL, NULL);
         log_info("config", "configuration reloaded", LOG_U64("sources", fresh->source_count));
     }
-    service_manager_notify("READY=1");
+    service_manager_notify("READY=1"); /* the reload is over, even if it failed */
     return fresh;
 }

@@ -163,7 +163,7 @@ static bool open_signals(struct service_run *run)
 static void run_finish(struct service_run *run, int number)
 {
     if (run->stopping) {
-        journal_note_end(0, false); /* the next start must not blame the jobs that were running */
+        journal_note_end(0, false); /* notes a normal exit: the next start must not blame the jobs that were running */
         _exit(128 + number);
     }
     run->stopping = true;
@@ -179,7 +179,7 @@ static void on_hangup(struct service_run *run)
     sl_buf_free(&problems);
 }
 
-/* Called by libuv when signals have arrived. SIGUSR1: reopen log files; SIGUSR2: log running jobs; SIGTERM, SIGINT: end the service. */
+/* Called by libuv when signals have arrived. SIGHUP: reload; SIGUSR1: reopen log files; SIGUSR2: log running jobs; the others: end. */
 static void on_signals(uv_poll_t *poll, int status, int events)
 {
     struct service_run *run = poll->data;
@@ -339,7 +339,7 @@ static void clean_now(const struct config *config)
     struct periodic_cleanup c = {.config = config_retain(config)};
     struct sl_error error = {0};
     enum sl_code code = pool_call(POOL_IO | POOL_HEAVY, clean_once, &c, &error);
-    if (code != SL_CANCELLED && code != SL_OK)
+    if (code != SL_CANCELLED && code != SL_OK) /* SL_CANCELLED: the service ends, nothing to report */
         log_error("cleanup", "cache cleanup failed", LOG_ERR(&error));
     else if (code == SL_OK)
         log_info("cleanup", "cache cleanup finished", LOG_U64("removed", c.totals.removed_files),

@@ -242,7 +242,8 @@ void sort_inspect(struct sort_file *file)
     const char *name = copy_text(file, path_file_name(sl_str(file->path)));
     if (sort_open(file, &opened, &error) != SL_OK)
         add_problem(file, name ? name : file->path, error.message, true);
-    else if (is_zip(opened.mapping.bytes) && opened.zip.bytes.data)
+    else if (is_zip(opened.mapping.bytes) &&
+             opened.zip.bytes.data) /* not for file->made, which sort_open does not open as ZIP */
         for (size_t i = 0; i < opened.zip.count; i++)
             inspect_member(file, &opened, i);
     else if (name)
@@ -289,7 +290,7 @@ void sort_for_each(struct sort_file *file, void (*visit)(void *arg, struct sort_
             visit_piece(piece, zipped ? sl_buf_bytes(&member) : opened.mapping.bytes, visit, arg);
             continue;
         }
-        sort_fail_piece(file, piece, error.message);
+        sort_fail_piece(file, piece, error.message); /* all objects after the first that fails have the same error */
     }
     sl_buf_free(&member);
     sort_close(&opened);

@@ -199,7 +199,7 @@ static enum sl_code write_alias(const struct sort *s, const struct sort_piece *p
         unlink(other);
         is_linked = link(path, other) == 0;
     }
-    if (code == SL_OK && !is_linked && errno != EEXIST)
+    if (code == SL_OK && !is_linked && errno != EEXIST) /* EEXIST: a file is there already, and is kept */
         code = write_target(s, other, bytes, 0, error);
     if (code == SL_OK)
         code = write_meta(s, piece, piece->alias, error);

@@ -128,14 +128,15 @@ struct sort_pass {
     bool first; /* true: write the objects that are the first with their target; false: compare the others with these */
 };
 
-/* Called for each object of a file: in the first pass writes it if it is the first with its target; in the second pass, if it is not,
- * compares it with that one. */
+/* Called for each object of a file. In the first pass (p->first) writes it if it is the first with its target; in the second pass handles
+ * the others: sort_write_piece finds the file of the first one at their target, and compares it with them. */
 static void write_or_compare(void *arg, struct sort_piece *piece, struct sl_bytes bytes)
 {
     struct sort_pass *p = arg;
     struct sort *s = p->s;
     unsigned workers = sl_parallel_workers(s->parallel);
-    /* a file with more than one thread's share of all bytes: compressed by several threads, which would be idle at the end */
+    /* a file with more than one thread's share of all bytes: the other threads end before it is compressed, so let them help; objects
+     * below 16 MiB are compressed by one thread anyway */
     bool large = p->file->size > s->total / workers && bytes.size > (16u << 20);
     if (piece->first == p->first)
         sort_write_piece(s, p->file, piece, bytes, large ? workers : 0);
@@ -181,8 +182,8 @@ static int larger_first(const void *a, const void *b, void *arg)
     return x->size != y->size ? (x->size < y->size) - (x->size > y->size) : (x > y) - (x < y);
 }
 
-/* Writes the objects of the files from index `from` on. In two passes: an object whose target another one takes is compared with that one's
- * file, which must be complete. False when out of memory. */
+/* Writes the objects of the files from index `from` on. The first pass writes one object for each target; the second compares the other
+ * objects with the files that are then complete. False when out of memory. */
 static bool write_pieces(struct sort *s, size_t from)
 {
     size_t count = s->file_count - from;
@@ -366,7 +367,7 @@ static int sort_inputs(struct sort *s, char *const *inputs, size_t count, struct
     progress_begin(&s->progress, s->o, "sorting");
     for (size_t i = 0; i < count; i++)
         sort_walk(s, inputs[i]);
-    progress_set_item(&s->progress, inputs[0], 0);
+    progress_set_item(&s->progress, inputs[0], 0); /* shown while all files are read */
     sl_parallel_run(s->parallel, s->file_count, read_work, s);
     bool ok = !lacks_memory(s) && write_pieces(s, 0);
     if (ok)

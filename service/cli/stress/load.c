@@ -180,7 +180,8 @@ static enum sl_code stress_warm(const struct stress_load *load, struct stress_wo
         struct workload_run run = {
             .load = &warm, .workload = &workloads[i], .number = i, .lock = PTHREAD_MUTEX_INITIALIZER};
         CURL *curl = curl_easy_init();
-        /* these use the scope and file id of all requests without --cold; with --cold no measured one uses them */
+        /* all warm-up requests share one scope and file id. Measured requests use the same ones, and so find cached results, unless --cold
+         * is given: then each has its own */
         warm.cold = false;
         if (curl)
             prepare(curl, &workloads[i]);

@@ -88,7 +88,7 @@ static enum sl_code event_body(const char *path, struct sl_arena *arena, struct 
         struct sl_json_writer w = sl_json_writer(body);
         put_object(&j, SL_STR("stacktraces"), put_stacktraces, &w);
         if (!sl_json_end(&j))
-            code = sl_fail(error, sl_json_code(&j), "%s: %s", path, j.problem ? j.problem : "no JSON");
+            code = sl_fail(error, sl_json_code(&j), "%s: %s", path, j.problem ? j.problem : "not valid JSON");
     }
     sl_buf_free(&text);
     return code;
@@ -175,7 +175,7 @@ static enum sl_code script_body(const char *path, const char *lookup, struct sl_
             }
     sl_json_end_object(&w);
     if (code == SL_OK && !sl_json_end(&j))
-        code = sl_fail(error, sl_json_code(&j), "%s: %s", path, j.problem ? j.problem : "no JSON");
+        code = sl_fail(error, sl_json_code(&j), "%s: %s", path, j.problem ? j.problem : "not valid JSON");
     sl_buf_free(&text);
     return code;
 }
@@ -251,7 +251,7 @@ enum sl_code stress_read_workloads(const char *path, const char *sink, struct sl
     bool empty;
     enum sl_code code = append_file(path, &text, error);
     if (code == SL_OK && !yaml_read(arena, sl_buf_view(&text), &root, &empty, &problems))
-        code = sl_fail(error, SL_MALFORMED, "%s: no YAML map", path);
+        code = sl_fail(error, SL_MALFORMED, "%s: the workloads file is not a YAML map", path);
     const struct value *list = code == SL_OK ? value_get(&root, "workloads") : NULL;
     if (code == SL_OK && (!list || list->type != VALUE_LIST || !list->count))
         code = sl_fail(error, SL_MALFORMED, "%s: the list 'workloads' is missing", path);

@@ -108,8 +108,8 @@ static void process_code_open(struct process_code *process, const char *pid)
     for (size_t i = 0; i < 2; i++) {
         snprintf(name, sizeof name, i ? names[1] : names[0], own);
         snprintf(path, sizeof path, "/proc/%s/root/tmp/%s", pid, name);
-        if (access(path, F_OK) !=
-            0) /* a profiler outside of the container may have written it there, with the outer PID */
+        /* a profiler outside of the container may have written the file there, with the outer PID */
+        if (access(path, F_OK) != 0)
             snprintf(path, sizeof path, i ? "/tmp/jit-%s.dump" : "/tmp/perf-%s.map", pid);
         read_file(process, i, path, pid);
     }
@@ -402,7 +402,7 @@ static int add_mapped(struct address_run *run, struct sl_str name, const char *p
         input_close(&input);
         return 0;
     }
-    if (add_jit_code(run) != 0) {
+    if (add_jit_code(run) != 0) { /* the mappings of JIT code before this file are complete: write their module first */
         input_close(&input);
         return 1;
     }
@@ -445,8 +445,12 @@ static int add_maps(struct address_run *run, const char *path, const char *root)
     size_t capacity = 0;
     int status = 0;
     FILE *maps = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
-    if (!maps)
-        return report_error(1, path, strerror(errno));
+    if (!maps) {
+        const char *why = strerror(errno);
+        char text[4200];
+        snprintf(text, sizeof text, "cannot read the mappings in %s", path);
+        return report_error(1, text, why);
+    }
     while (!status && getline(&line, &capacity, maps) > 0)
         status = add_line(run, line, root);
     free(line);

@@ -308,7 +308,8 @@ static void wrong_format(const struct options *o, const char *name, enum answer_
     char names[160] = "";
     size_t size = 0;
     for (size_t i = 0; i < FORMATS; i++)
-        if (answer_formats[i].sorts >> sort & 1)
+        if (answer_formats[i].sorts >> sort &
+            1) /* `sorts`: bit set of the kinds of answer that the format exists for */
             size +=
                 (size_t)snprintf(names + size, sizeof names - size, "%s%s", size ? ", " : "", answer_formats[i].name);
     options_wrong(o, "--format: '%s' is not one of %s", name, names);
@@ -400,6 +401,7 @@ static int put_stacks(const struct options *o, const struct answer_format *forma
     if (!option_number(o, "context", &style.context) || !choose_thread(o, format, answer, walked, &style.thread))
         return 2;
     bool is_chosen = option_given(o, "thread") || option_given(o, "thread-index");
+    /* the thread with the last exception is printed first, unless the user chose one thread */
     style.exception = is_chosen ? ALL_THREADS : answer_exception_thread(answer);
     return !out->failed && format->print(answer, &style, out) ? 0 : report_no_memory();
 }

@@ -181,8 +181,8 @@ static bool add_directory(struct local_artifacts *a, size_t directory, const cha
     return good;
 }
 
-/* Makes a->names: a list of the files of each name, linked by next_of_name. Goes backwards, so that a list is in the order of the files.
- * False when out of memory. */
+/* Makes a->names: a list of the files of each name, linked by next_of_name. Both store 1 + index, as 0 ends a list. Goes backwards, so that
+ * a list is in the order of the files. False when out of memory. */
 static bool index_names(struct local_artifacts *a)
 {
     for (size_t i = a->count; i-- > 0;) {
@@ -394,8 +394,8 @@ static struct local_artifact *find_lone_map(struct local_artifacts *a, const str
 
 /* ---- bundles ---- */
 
-/* True if the bundle answers the query: `by_id`: it has a file with the query's debug id; else: it is of the query's release and dist, and
- * has a script whose URL has the query's stem. */
+/* True if the bundle answers the query. `by_id`: it has a file with the query's debug id; else: it is of the query's release and dist, and
+ * has a script with the query's stem: the URL's path without host, query and suffixes such as `.js` and `.map`. */
 static bool bundle_serves(const struct sl_bundle *bundle, const struct local_file_query *query, bool by_id)
 {
     const struct sl_bundle_attributes *attributes = sl_bundle_attributes(bundle);

@@ -1,6 +1,6 @@
 /* Scripts, source maps and artifact bundles in directories: what events, requests and texts of JavaScript find on this machine.
  *
- *     *.zip                        artifact bundles: by debug id, and by release, dist and the stem of their files' URLs
+ *     *.zip                        artifact bundles: by debug id, and by release, dist and URL paths of files (without suffix)
  *     X.js (.mjs, .jsx, .ts, ..)   by the debug id in its comment, else by the longest common end of path and URL
  *     *.map                        by path; X.js.map for a script that names no map, or names one that does not exist
  *

@@ -105,7 +105,7 @@ static bool search_paths(struct id_search *search, const struct sl_crash_module 
                          size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (search_path(search, module, source_path_without_layout(paths[i])))
+        if (search_path(search, module, source_path_without_layout(paths[i]))) /* a path may be LAYOUT:PATH */
             return true;
     return false;
 }

@@ -130,7 +130,7 @@ static int crash_report_failure(const struct crash_run *run)
     struct symbolicated_answer answer;
     bool is_answer = run->text.size && answer_read(sl_buf_view(&run->text), &arena, &answer) && answer.message.size;
     const char *message = run->error.message, *detail = NULL;
-    /* an answer with a message says that the file cannot be used (status 3); other failures are of this command */
+    /* an answer with a message says that the file cannot be used: status 3; without one 2 if the file is malformed, else 1 */
     int status = is_answer ? STATUS_NOTHING : run->code == SL_MALFORMED ? 2 : 1;
     if (is_answer) {
         message = sl_arena_strndup(&arena, answer.message.data, answer.message.size);
