@@ -444,7 +444,10 @@ static void remote_work(void *arg)
         fetch_encode(&url, id, false);
         sl_buf_printf(&url, "?timeout=%d", WAIT_S);
         sl_buf_u8(&url, 0);
-        good = !url.failed && remote_send(run, (const char *)url.data, false);
+        good = !url.failed;
+        if (!good)
+            run->code = sl_fail(&run->error, SL_BUSY, "out of memory");
+        good = good && remote_send(run, (const char *)url.data, false);
     }
     sl_buf_free(&url);
 }
