@@ -141,11 +141,11 @@ static int find_command_word(int argc, char **argv)
         for (size_t i = 0; options_global[i].name; i++) {
             const char letter[] = {'-', options_global[i].letter, '\0'};
             snprintf(names[i], sizeof names[i], "--%s", options_global[i].name);
-            if (letter[1] && letter[1] != 'v' && strcmp(argv[at], letter) == 0)
+            if (letter[1] && letter[1] != 'v' && strcmp(argv[at], letter) == 0) /* -v stays: see below */
                 argv[at] = names[i];
             if (strcmp(argv[at], names[i]) == 0)
                 value = options_global[i].type == OPTION_VALUE;
-            /* only here the letter replaces the name: `lookup --verbose` is another option, -v always the global one */
+            /* before the command, --verbose is the global option: passes on its letter, since `lookup --verbose` is another option */
             if (strcmp(argv[at], "--verbose") == 0)
                 argv[at] = verbose;
         }

@@ -89,7 +89,7 @@ static enum sl_code map_entry(const struct sl_zip *zip, const struct sl_zip_entr
 
 /* ---- choosing a member ---- */
 
-/* The members of an archive that an error message lists. */
+/* What is known of an archive's members: for error messages, and the time of the chosen member. */
 struct member_names {
     struct sl_buf text;    /* "a.o, b.o": the first MAX_NAMES debug files */
     size_t count;          /* number of all debug files */

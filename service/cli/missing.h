@@ -39,7 +39,7 @@ struct missing_list { /* texts to show; each key occurs once */
 struct missing_report {
     const struct missing_words *words;
     struct sl_arena arena;
-    struct missing_list things, found, locations, failures; /* things: what was not found */
+    struct missing_list things, found, locations, failures; /* things: what was not found; found: what was */
     size_t missing, total;                                  /* sums of what missing_count added */
     bool advised;                                           /* the user already follows `words->advice`: leave it out */
 };

@@ -91,7 +91,7 @@ struct command {
     int (*run)(const struct options *options);
     /* Gets the unparsed words after the name, instead of command_parse_and_run; NULL for most commands. */
     int (*main)(const struct command *command, int argc, char **argv);
-    int persona; /* which tool `run` emulates, as it numbers them; 0: none, it is the command itself */
+    int persona; /* for a `run` that emulates several tools: its own number of this tool; 0: the command emulates none */
 };
 
 /* All commands of the help, in its order; ends with NULL. */

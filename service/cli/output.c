@@ -26,7 +26,7 @@ static bool output_check(bool ok)
     return stdout_errno == 0;
 }
 
-/* True if standard output is a terminal. Then the progress line, which is on the same one, must be erased before output. */
+/* True if standard output is a terminal: before output the progress line, which stderr shows on the same terminal, must be erased. */
 static bool is_terminal(void)
 {
     static int known = -1;
@@ -379,7 +379,7 @@ void output_put_trimmed(struct sl_buf *out, struct sl_str text, size_t columns)
         output_put_safe(out, text);
         return;
     }
-    size_t head = (columns - gap.size + 1) / 2, tail = columns - gap.size - head;
+    size_t head = (columns - gap.size + 1) / 2, tail = columns - gap.size - head; /* characters kept at both ends */
     while (at < text.size && (seen < head || continues_character(text.data[at])))
         seen += !continues_character(text.data[at++]);
     output_put_safe(out, (struct sl_str){text.data, at});

@@ -337,12 +337,12 @@ static bool check_words(const struct options *o)
 /* Reads the options for function names, inlined functions and demangling. All three are off by default in addr2line and llvm-addr2line. */
 static void read_elements(struct lookup *l, const struct options *o)
 {
-    bool shown = l->persona == PERSONA_LOOKUP || l->persona == PERSONA_LLVM_SYMBOLIZER;
-    const char *functions = option_value(o, "functions", shown ? "linkage" : "none");
-    const char *demangle = option_value(o, "demangle", shown ? "true" : "false");
+    bool on_by_default = l->persona == PERSONA_LOOKUP || l->persona == PERSONA_LLVM_SYMBOLIZER;
+    const char *functions = option_value(o, "functions", on_by_default ? "linkage" : "none");
+    const char *demangle = option_value(o, "demangle", on_by_default ? "true" : "false");
     l->functions = strcmp(functions, "none") != 0;
     l->short_names = strcmp(functions, "short") == 0;
-    l->inlines = (shown || option_given(o, "inlines") || option_given(o, "inlining")) &&
+    l->inlines = (on_by_default || option_given(o, "inlines") || option_given(o, "inlining")) &&
                  !option_given(o, "no-inlines") && !is_false(option_value(o, "inlining", "true"));
     l->demangle = !option_given(o, "no-demangle") && !is_false(demangle);
 }

@@ -74,7 +74,7 @@ struct lookup_module {
 };
 
 struct table_row {
-    size_t ends[4]; /* ends of the row's cells in `cells` */
+    size_t ends[4]; /* where the texts of the row's four cells end in the buffer lookup.cells */
 };
 
 struct lookup {
@@ -100,7 +100,7 @@ struct lookup {
         progress; /* shown while files are read; not by the emulated tools, whose callers may use the terminal */
 };
 
-/* Returns the demangling style of the emulated tool. */
+/* Returns the demangling style of the emulated tool, or that of crash reports for `symloom lookup`. */
 enum sl_demangle_style lookup_demangle_style(const struct lookup *l);
 
 /* True if llvm-symbolizer or llvm-addr2line is emulated, whatever its --output-style. */

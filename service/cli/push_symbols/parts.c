@@ -269,7 +269,8 @@ static struct sl_object *open_alt(struct companion *c, struct sl_object *object,
         }
     }
     if (!found)
-        fprintf(stderr, "warning: %s: supplementary debug file " SL_STR_FMT " not found\n", path, SL_STR_ARG(name));
+        fprintf(stderr, "warning: %s: supplementary debug file " SL_STR_FMT " not found; some names are missing\n",
+                path, SL_STR_ARG(name));
     sl_buf_free(&hex);
     return found;
 }
@@ -453,6 +454,7 @@ static int open_debug(const struct push_source *source, const struct extraction_
         status = push_parts_open_file(debug, found.path);
         if (source->verbose)
             fprintf(stderr, "%s: symbols of %s\n", source->name, found.path);
+        /* debug->path is found.path, which debug_file_close frees: copy it */
         snprintf(debug->own_path, sizeof debug->own_path, "%s", found.path);
         debug->path = debug->own_path;
     } else if (!sl_object_section(executable->object, "gopclntab", &(struct sl_bytes){0}, NULL)) {

@@ -119,7 +119,7 @@ static int serve_child(size_t index)
     is_child = true;
     config->process.index = index;
     metrics_set_process(index);
-    process_share(config);
+    process_share(config); /* divides the memory limit by the number of processes */
     return parent.serve(config, parent.options);
 }
 

@@ -124,7 +124,7 @@ static void fill_piece(struct sort_file *file, struct sort_piece *piece, struct 
         return;
     }
     sl_debug_id_format_breakpad(&piece->debug_id, id);
-    for (char *at = id; *at; at++)
+    for (char *at = id; *at; at++) /* the layout has lower-case ids */
         *at = *at >= 'A' && *at <= 'Z' ? (char)(*at - 'A' + 'a') : *at;
     piece->id = copy_text(file, by_debug_id ? sl_str(id) : code);
     piece->target = piece->id ? get_target(file, piece->id, suffix) : NULL;

@@ -193,7 +193,7 @@ static bool read_load(const struct options *o, struct stress_load *load)
     }
     load->rate = rate ? strtod(rate, &end) : 0;
     if (rate && (*end || !(load->rate > 0))) {
-        options_wrong(o, "--rate: '%s' is not a number", rate);
+        options_wrong(o, "--rate: '%s' is not a number above 0", rate);
         return false;
     }
     if (option_given(o, "warmup") && !option_number(o, "warmup", &warmup))

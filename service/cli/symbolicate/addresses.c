@@ -28,7 +28,7 @@ struct process_code {
     uint64_t hash;                               /* hash of the contents of these files */
     struct output_file files[MAX_PROCESS_FILES]; /* temporary symbol files */
     size_t file_count;
-    uint64_t begin, end; /* JIT code of mappings that were added last, for one symbol file; empty if equal */
+    uint64_t begin, end; /* addresses of JIT code for the next symbol file; equal: none was added since the last one */
     char name[64];       /* "perf-PID.map": the name of these modules */
 };
 

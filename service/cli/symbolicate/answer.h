@@ -38,7 +38,7 @@ struct answer_module {
     size_t candidate_count;
 };
 
-struct answer_error { /* JavaScript: by the script's path; JVM: by the mapping's id */
+struct answer_error { /* a script (`path`, JavaScript) or mapping (`id`, JVM) that could not be used; `type` says why */
     struct sl_str path, id, type;
 };
 

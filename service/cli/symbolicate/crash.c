@@ -310,7 +310,7 @@ int symbolicate_minidump(const struct options *o, const struct sentry_project *p
     if (!option_number(o, "microdump", &number))
         return 2;
     if (was_asked && !number)
-        return options_wrong(o, "--microdump: the first is 1");
+        return options_wrong(o, "--microdump: microdumps are counted from 1");
     if (!sl_microdump_is_in(bytes))
         return was_asked ? options_wrong(o, "--microdump: the file contains no Breakpad microdump")
                          : symbolicate_crash(o, project, CRASH_FILE_MINIDUMP, bytes);
