@@ -237,7 +237,8 @@ static enum sl_code map_from_archive(const char *path, struct sl_bytes bytes, co
                               : map_from_zip(bytes, wanted, &arena, mapping, &found, &names, error);
     const char *open = is_ar ? "(" : "!", *close = is_ar ? ")" : "";
     const char *more = names.count > MAX_NAMES ? ", ..." : "";
-    /* SL_NOT_FOUND with found.data: a thin archive has the member, but its file is missing, which `error` says already */
+    /* SL_NOT_FOUND with found.data: a thin archive has the member, but its file is missing, which `error` says already. The first message
+     * is for an import that the user named, or an archive with imports only. */
     if (code == SL_NOT_FOUND && !found.data && names.imports && (wanted || !names.count))
         code = sl_fail(error, SL_UNSUPPORTED, "%s%s" SL_STR_FMT "%s: %s no code",
                        wanted ? "an import" : "an import library", names.import.size ? " of " : "",

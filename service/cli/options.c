@@ -228,8 +228,8 @@ static bool parse_short(struct options *o, int argc, char **argv, int *at)
     return true;
 }
 
-/* Fills `o` from the words after the command's name, `row`: options with their values, and arguments. False after a report of the first
- * word that is wrong. `used` is where reads of global options are recorded. */
+/* Fills `o` from the words after the name of the command `row`: options with their values, and arguments. False after a report of the first
+ * word that is wrong; without a report when out of memory. `used` is where reads of global options are recorded. */
 static bool options_parse(struct options *o, const struct command *row, bool *used, int argc, char **argv)
 {
     *o = (struct options){.command = row, .specs = row->options, .used = used};

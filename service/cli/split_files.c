@@ -270,7 +270,7 @@ static void note_missing(struct split_files *files, size_t count, const char *na
     char more[64] = "";
     if (count > 1)
         snprintf(more, sizeof more, " (and the files of %zu more units)", count - 1);
-    if (files->companions.dwp && !files->asked)
+    if (files->companions.dwp && !files->asked) /* the DWARF reader searched the package alone */
         input_note(input, "inlined calls are missing: the package has no unit %s%s", name, more);
     else if (files->unread[0])
         input_note(input, "inlined calls are missing: cannot read %s%s", files->unread, more);

@@ -156,8 +156,8 @@ static size_t serve_lines(struct lookup *l, const char *text, size_t size, int *
     return at;
 }
 
-/* Answers each line of standard input. Flushes whenever no input is pending, so that a client may wait for each answer. Returns the exit
- * status. */
+/* Answers each line of standard input. Flushes when no input is pending, so that a client may wait for each answer, or when much output has
+ * gathered. Returns the exit status. */
 static int serve_input(struct lookup *l)
 {
     char buffer[64 * 1024];
@@ -218,7 +218,7 @@ static int serve_arguments(struct lookup *l, char **arguments, size_t count)
             lookup_parse_argument(l, arguments[at + i], &requests[i]);
         status = answer_batch(l, requests, batch, &w);
     }
-    if (status != 0)
+    if (status != 0) /* the file of -e is unusable: exits without printing the answers so far */
         return status;
     if (l->style == STYLE_JSON) {
         sl_json_end_array(&w);

@@ -37,6 +37,7 @@ static void note_not_found(struct input *input)
 /* Searches the symbol sources of the command line, if it names any, for the debug information that a stripped file lacks. */
 static void request_debug_file(struct lookup *l, struct lookup_module *m)
 {
+    /* the options that name symbol sources */
     static const char *const sources[] = {"symbols", "source", "nt-symbol-path", "debuginfod", "config"};
     const struct sl_object *object = m->input.object;
     bool asked = false;

@@ -138,7 +138,7 @@ static bool answer_gnu(struct lookup *l, const struct lookup_request *r)
  * others. Nothing if the file cannot be mapped: its path comes from the debug information, so it may be missing or a device. */
 static void print_context(struct lookup *l, const struct lookup_result *e)
 {
-    enum { MAX_LINE_LENGTH = 4095 };
+    enum { MAX_LINE_LENGTH = 4095 }; /* longer source lines are cut */
     char path[4096], number[16];
     struct sl_mapping mapping;
     if (!l->context_lines || !e->line || e->file.size >= sizeof path)
@@ -361,7 +361,7 @@ static void add_element_row(struct lookup *l, const struct lookup_request *r, co
     else
         sl_buf_cstr(&function, " (inlined by) ");
     text_or(&function, e->name, "??");
-    uint64_t at = r->address - l->adjust;
+    uint64_t at = r->address - l->adjust; /* with the load address, which e->entry includes, too */
     if (e->has_entry && at >= e->entry)
         snprintf(offset, sizeof offset, "+0x%llx", (unsigned long long)(at - e->entry));
     if (e->file.size)
@@ -411,7 +411,7 @@ void lookup_table_flush(struct lookup *l)
         sl_buf_printf(&l->out, "%s %*.*s  ", dim ? "\033[2m" : "", width[0], SL_STR_ARG(address));
         output_put_trimmed(&l->out, function, (size_t)width[1]);
         int pad = width[1] - output_columns(function);
-        if (offset.size || line.size)
+        if (offset.size || line.size) /* else the line ends here, without blanks */
             sl_buf_printf(&l->out, "%*s  %*.*s", pad > 0 ? pad : 0, "", width[2], SL_STR_ARG(offset));
         if (line.size)
             sl_buf_cstr(&l->out, "  ");

@@ -177,7 +177,8 @@ void lookup_build_tables(struct lookup *l, struct lookup_module *m, const struct
         }
     enum sl_code code;
     bool is_few = wanted && wanted <= FEW_ADDRESSES && m->part_count < FEW_PARTS && input_has_parts(&m->input);
-    /* takes the whole file if the addresses are many, or its symcache is to be cached or is cached already */
+    /* takes the whole file if the addresses are many, or its symcache is to be cached, or is cached already: lookup_stored_table has then
+     * loaded it */
     if (!is_few || l->keep_symcaches || (!m->part_count && lookup_stored_table(l, m, false, &code))) {
         free(addresses);
         if (asked)

@@ -246,8 +246,7 @@ static int push_all(const struct options *o, const struct push_target *target, c
         return report_error(PUSH_NOTHING, "none of the executables has symbols", NULL);
     if (status == PUSH_OK)
         fputs("note: an executable that is stripped or changed after this gets another file id, for which the service "
-              "has "
-              "no symbols\n",
+              "has no symbols\n",
               stderr);
     return status;
 }

@@ -217,7 +217,7 @@ static void add_identity(const struct upload_run *s, struct push_symbols_transfe
     }
 }
 
-/* Starts the upload of a part, compressed if s->zstd. False when out of memory, or a request cannot be made of it. */
+/* Starts the upload of a part, compressed if s->zstd. False when out of memory, its temporary file is unreadable, or the URL is too long. */
 static bool start(struct upload_run *s, struct push_symbols_transfer *t)
 {
     char text[64], id[SL_FILE_ID_BASE64];

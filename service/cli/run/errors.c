@@ -175,7 +175,7 @@ static void send_event(const struct error_event *event)
     struct dsn dsn = {.path = {NULL, 0}};
     struct sl_buf url = {0}, auth = {0}, body = {0}, answer = {0};
     struct sl_error error;
-    if (dsn_parse(secret_open(errors.dsn), &dsn))
+    if (dsn_parse(secret_open(errors.dsn), &dsn)) /* else the body stays empty, and nothing is sent */
         write_envelope(event, &body);
     sl_buf_printf(&url, SL_STR_FMT "://" SL_STR_FMT SL_STR_FMT "/api/" SL_STR_FMT "/envelope/", SL_STR_ARG(dsn.scheme),
                   SL_STR_ARG(dsn.host), SL_STR_ARG(dsn.path), SL_STR_ARG(dsn.project));

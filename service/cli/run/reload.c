@@ -117,8 +117,8 @@ struct config *reload_config(const struct options *options, const struct config 
     metric_set(METRIC_RELOAD_SUCCESSFUL, ok ? 1 : 0, NULL, NULL, NULL);
     if (ok) {
         keep_fixed(before, fresh);
-        process_share(fresh);
-        server_log(options, fresh, server_verbosity(options));
+        process_share(fresh); /* divides the memory limit by the number of processes, which keep_fixed has set */
+        server_log(options, fresh, server_verbosity(options)); /* reports errors itself; the reload goes on */
         pool_set_limit(fresh->pool_max_queued);
         fiber_set_limit(fresh->max_fibers);
         cache_configure(fresh);

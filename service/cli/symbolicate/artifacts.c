@@ -160,6 +160,7 @@ static bool add_directory(struct local_artifacts *a, size_t directory, const cha
         root = name.size < root.size ? (struct sl_str){path, root.size - name.size} : SL_STR(".");
     while (is_directory && root.size > 1 && sl_str_ends(root, SL_STR("/")))
         root.size--;
+    /* configured: named by the user of this machine, not by a request */
     a->sources[directory] = (struct source){
         .id = SL_STR("local:cli"), .type = SOURCE_FILESYSTEM, .path = copy_text(a, root), .configured = true};
     struct file_walk walk;
@@ -466,6 +467,7 @@ bool local_artifacts_find(void *arg, const struct local_file_query *query, struc
     const struct local_artifact *plain = query->path.data ? find_plain(a, query, &match) : NULL;
     if (good && plain)
         good = put_artifact(&list, plain, match, query->path);
+    /* a source map without its script is used only if nothing else answers the query */
     const struct local_artifact *lone =
         query->path.data && !plain && !query->is_map && !list.count ? find_lone_map(a, query) : NULL;
     if (good && lone)
