@@ -27,8 +27,7 @@ enum sl_code member_map_object(struct member_archive *archive, const char *path,
                                uint64_t *changed, struct sl_error *error);
 void member_archive_close(struct member_archive *archive);
 
-/* Replaces the mapping of a container by one of its contents: the only debug file of a static library or of a ZIP archive with several
- * members, whose name `lib.a(io.o)` goes into `*name` (the caller frees; NULL for other files); or the contents of a compressed file
- * (map_unpacked). SL_UNSUPPORTED when an archive holds several debug files, or none: the message says how to name one. On an error the
- * mapping stays as it is. */
+/* Replaces the mapping of a static library, or of a ZIP archive with several members, by one of its only debug file; `*name` is then
+ * `lib.a(io.o)` (the caller frees), else NULL. Replaces that of a compressed file by one of its contents (map_unpacked). SL_UNSUPPORTED
+ * when an archive holds several debug files, or none: the message says how to name one. On an error the mapping stays as it is. */
 enum sl_code member_unpack(const char *path, struct sl_mapping *mapping, char **name, struct sl_error *error);

@@ -30,7 +30,7 @@ int server_override(const struct options *o, struct config *config);
 /* Writes problems to stderr, a line each, with the path of the configuration file (--config or $SYMLOOM_CONFIG). */
 void server_report_problems(const struct options *o, const struct value_problems *problems);
 
-/* True with --no-network or its environment variable. */
+/* True if --no-network is given or $SYMLOOM_NO_NETWORK is set. */
 bool server_is_offline(const struct options *o);
 
 /* True if connections are allowed, for commands that cannot work offline. False after reporting a usage error on stderr. */

@@ -81,9 +81,10 @@ struct lookup {
     enum command_compatibility persona;
     enum output_style style;
     bool functions, short_names, inlines, demangle, addresses, pretty, basenames, relative, return_addresses, verbose,
-        colour, has_reported,
-        keep_symcaches; /* has_reported: the file of -e was reported as unusable; keep_symcaches: cache symcaches of any size */
-    uint64_t adjust; /* --adjust-vma: subtracted from every requested address */
+        colour;
+    bool has_reported;   /* the file of -e was reported as unusable */
+    bool keep_symcaches; /* --cache: symcaches are cached even if the file is small */
+    uint64_t adjust;     /* --adjust-vma: subtracted from every requested address */
     unsigned context_lines, jobs;
     unsigned table_width; /* columns; 0: unlimited */
     const char *section;

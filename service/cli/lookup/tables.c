@@ -85,7 +85,7 @@ void lookup_tables_free(struct lookup_module *m)
     table_free(&m->whole);
 }
 
-/* Returns SL_UNSUPPORTED, with the first of the input's notes, which says what is missing, as the message; "no symbols" without notes. */
+/* Returns SL_UNSUPPORTED. The message is the first of the input's notes, which say what is missing, or "no symbols" without notes. */
 static enum sl_code fail_empty(struct lookup_module *m)
 {
     struct sl_str rest = sl_buf_view(&m->input.notes), note = SL_STR("no symbols");

@@ -22,7 +22,7 @@ static void completion_verbs(const char *usage, struct sl_buf *out)
         sl_buf_printf(out, "%s ", (*c)->name);
 }
 
-/* True if the option has a value that is one of several words, `a|b|c`. */
+/* True if the option is shown in help, and its value is one of several words, `a|b|c`. */
 static bool is_choice(const struct option_spec *spec)
 {
     return spec->help && spec->value && strchr(spec->value, '|');

@@ -7,7 +7,8 @@
 #include "symbfile/extract.h"
 #include "symbfile/fileid.h"
 
-/* The two symbfiles of an executable: functions and lines by code range, and by return address of each call. */
+/* The two files of symbols (symbfiles) that are made of an executable: RANGES has functions and lines by code range, RETURNPADS by the
+ * address to which each call returns (return pad). */
 enum push_kind { PUSH_RANGES, PUSH_RETURNPADS, PUSH_KINDS };
 extern const char *const push_kind_names[PUSH_KINDS]; /* "ranges", "returnpads" */
 
@@ -32,7 +33,7 @@ int push_list_process(struct push_list *list, const char *pid);
 void push_list_free(struct push_list *list);
 
 /* ---- parts.c ---- */
-/* One part of an upload: a complete symbfile with some of the records of an executable, in an unlinked file. */
+/* One part of an upload: a complete symbfile with some of an executable's records (ranges or return pads), in an unlinked file. */
 struct push_part {
     int fd;
     uint64_t size, records;
@@ -55,7 +56,7 @@ struct push_job {
     bool has_base;
     uint64_t base;                    /* address of the executable's lowest loaded page; valid if has_base */
     bool wanted[PUSH_KINDS];          /* which kinds are to be made and sent */
-    uint64_t chunk_size;              /* bytes of a part, about; UINT64_MAX: one part */
+    uint64_t chunk_size;              /* approximate size of a part, in bytes; UINT64_MAX: one part */
     struct push_set sets[PUSH_KINDS]; /* the parts of each kind */
 };
 

@@ -20,7 +20,7 @@ struct push_symbols_transfer {
     CURL *curl;
     struct curl_slist *headers;
     struct sl_buf answer;
-    struct sl_mapping mapping;        /* of the part */
+    struct sl_mapping mapping;        /* the part's symbfile */
     uint8_t *packed;                  /* compressed body; NULL: uncompressed */
     size_t part;                      /* index of the part */
     uint64_t not_before_ms;           /* when the retry may start, on the monotonic clock */
@@ -217,7 +217,7 @@ static void add_identity(const struct upload_run *s, struct push_symbols_transfe
     }
 }
 
-/* Starts the upload of a part, compressed if s->zstd. False when out of memory, its temporary file is unreadable, or the URL is too long. */
+/* Starts the upload of a part, compressed if s->zstd. False when out of memory, its temporary file is unreadable, or the URL too long. */
 static bool start(struct upload_run *s, struct push_symbols_transfer *t)
 {
     char text[64], id[SL_FILE_ID_BASE64];

@@ -33,12 +33,12 @@ static struct {
     pthread_mutex_t lock;         /* any thread may log an error */
     struct error_event waiting[MAX_WAITING];
     size_t count;
+    /* the places in the code that reported an error last, for rate limiting; next_ms: when a place may report again */
     struct {
         const char *file;
         int line;
         uint64_t next_ms;
-    } sites
-        [SITES]; /* the places in the code that logged an error last, for rate limiting; next_ms: when they may again */
+    } sites[SITES];
 } errors = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- collecting ---- */

@@ -31,7 +31,7 @@ enum {
     MS_NS = 1000000,
     YOUNG_MS = 60000, /* a child that exits within this time after its start is started again only after a pause */
     MAX_UNREADY = 5,  /* consecutive exits of a child before it was ready, after which the whole service exits */
-    AGAIN_MS = 200,   /* unit of that pause; each further early exit doubles the pause, up to MAX_PAUSE_MS */
+    AGAIN_MS = 200, /* half of the pause after the first early exit; each further one doubles it, up to MAX_PAUSE_MS */
     MAX_PAUSE_MS = 30000,
     MAX_SOCKETS_PATH = 80 /* leaves room for a name in sun_path, which has 108 bytes */
 };
@@ -58,8 +58,8 @@ static struct parent {
     int sockets_fd;       /* descriptor of that directory */
     int status;           /* exit status of the service */
     bool stopping, ready; /* ready: the service manager was told so */
-    bool
-        reloaded; /* the configuration was reloaded: a child that starts now gets the parent's old one and must reload, too */
+    /* the configuration was reloaded: a child that starts now gets the parent's old one and must reload, too */
+    bool reloaded;
 } parent;
 
 static bool is_child; /* this process was forked by the parent, and serves */
@@ -236,7 +236,7 @@ static void reap(void)
 }
 
 /* ---- notifications of children ---- */
-/* Sends a state to the service manager, if there is one; drops it if the manager is behind. */
+/* Sends a state to the service manager, if there is one; drops it if the manager does not keep up with reading. */
 static void notify_manager(const char *state)
 {
     if (!parent.manager[0])

@@ -61,8 +61,8 @@ struct service_run {
     uv_poll_t signal_poll;
     uv_timer_t watchdog, status;                     /* notifications of the service manager */
     uv_timer_t exit_timer;                           /* forces the exit, even if threads hang */
-    struct fiber_wait_list signalled, configured;    /* woken when the service is to end; after each reload */
-    struct fiber_group cleaning, pushing, reporting; /* background work; StatsD; errors to Sentry */
+    struct fiber_wait_list signalled, configured;    /* signalled: the service is to end; configured: it was reloaded */
+    struct fiber_group cleaning, pushing, reporting; /* background work; pushing: to StatsD; reporting: to Sentry */
     bool stopping;
     struct sl_error error;
     const char *failed;      /* what failed to start */

@@ -10,7 +10,7 @@
  *
  * Several processes that form one service (http.processes). Each is a complete service with its own loop and threads; all listen on the
  * same addresses (SO_REUSEPORT). The parent starts them, restarts those that die, forwards signals, talks to the service manager, and
- * exits when all have exited. Process i is node cluster.node_id + i. */
+ * exits when all have exited. In a cluster, process i is the node cluster.node_id + i. */
 
 /* Runs `serve(config, options)` in each child process and returns, when all have exited, the exit status of the service. Call it before
  * any thread starts; in the children it does not return. */

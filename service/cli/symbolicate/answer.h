@@ -72,8 +72,8 @@ struct symbolicated_answer {
     struct sl_str reason, details, assertion, os_name, os_version, os_build, cpu_arch, device;
     struct sl_opt_u64 timestamp, signal;
     struct answer_analysis analysis;
-    struct answer_module
-        missing_code; /* cores: the module of the instruction that crashed, if its file was not found */
+    /* cores: the module of the instruction that crashed, if its file was not found */
+    struct answer_module missing_code;
     struct answer_thread *threads;
     struct answer_module *modules;
     struct answer_error *errors;

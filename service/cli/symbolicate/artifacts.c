@@ -21,11 +21,11 @@ enum artifact_kind { ARTIFACT_BUNDLE, ARTIFACT_SCRIPT, ARTIFACT_MAP };
 
 struct local_artifact {
     enum artifact_kind kind;
-    const char *path;                  /* on this machine */
-    size_t next_of_name;               /* 1 + index of the next file of the same name; 0: none */
-    struct remote_file file;           /* the same file, as a file of the source that stands for its directory */
-    bool looked_at;                    /* a script: its comments were read, which set `id` and `map_beside` */
-    struct sl_debug_id id;             /* nil: none */
+    const char *path;        /* on this machine */
+    size_t next_of_name;     /* 1 + index of the next file of the same name; 0: none */
+    struct remote_file file; /* describes the file for searches: as one of the source made for its directory */
+    bool looked_at;          /* a script: its comments were read, which set `id` and `map_beside` */
+    struct sl_debug_id id;   /* nil: none */
     struct local_artifact *next_of_id; /* in the list that scripts_of_id returns */
     struct sl_str map_beside; /* X.js.map beside a script that names no map, or one that is not there; empty: none */
     struct sl_mapping mapping;
@@ -34,8 +34,8 @@ struct local_artifact {
 
 struct local_artifacts {
     struct sl_arena arena;
-    struct source
-        *sources; /* one for each path that the user named: for the directory, or the single file's directory */
+    /* one for each path that the user named: stands for the directory, or the single file's directory */
+    struct source *sources;
     struct local_artifact *items;
     size_t count, capacity;
     struct sl_map paths; /* set of the items' paths */
