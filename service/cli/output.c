@@ -146,8 +146,8 @@ int report_file_error(const char *path, enum sl_code code, const struct sl_error
 
 /* ---- files ---- */
 
-/* Temporary files that the signal handler removes; "" is a free slot. `sort` needs the most slots, one for each of its threads (up to 64).
- * The handler stays installed as long as a slot is used. Threads change the list under the lock; the handler only reads it. */
+/* Temporary files that the signal handler removes; "" is a free slot. `sort` uses one for each of its threads, at most 64. The handler
+ * stays installed as long as a slot is used. Threads change the list under the lock; the handler only reads it. */
 enum { MAX_TEMPORARY = 72 };
 static pthread_mutex_t signal_lock = PTHREAD_MUTEX_INITIALIZER;
 static char temporary_files[MAX_TEMPORARY][4096];

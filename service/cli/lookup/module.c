@@ -91,7 +91,9 @@ static enum sl_code fetch_file(struct lookup *l, struct lookup_module *m, struct
 {
     struct object_id id = {.code_id = sl_code_id_normalise(&m->arena, text)};
     if (!id.code_id.size || id.code_id.size % 2) /* not the hexadecimal digits of whole bytes */
-        return sl_fail(&m->error, SL_NOT_FOUND, "no file with build id " SL_STR_FMT, SL_STR_ARG(text));
+        return sl_fail(&m->error, SL_NOT_FOUND,
+                       "'" SL_STR_FMT "' is not a build id: expected hexadecimal digits of whole bytes",
+                       SL_STR_ARG(text));
     m->input.alone = true; /* a download: no companion files lie beside it */
     enum sl_code code =
         l->locator ? SL_OK : locator_open(l->options, NULL, server_verbosity(l->options), &l->locator, &m->error);
