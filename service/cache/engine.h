@@ -139,7 +139,8 @@ void engine_log_io(const char *what, int number);
 /* ---- work_queue.c ---- */
 /* Queues the flight until a fiber of the queue calls step(flight). False if the queue has no fiber and none can be started. */
 bool work_queue_push(struct work_queue *queue, struct flight *flight, flight_step *step);
-/* Returns the queue of the flight's computation; NULL when out of memory. */
+/* Returns the queue for the computation of a flight (in-flight look-up): that of the host it downloads from, or if it downloads nothing,
+ * that of its kind. NULL when out of memory. */
 struct work_queue *work_queue_for(struct flight *flight);
 void work_queue_configure(const struct config *config);
 

@@ -10,15 +10,15 @@ enum { DISK_FIBERS = 32, HOST_FIBERS = 64 };
 
 static unsigned host_fibers = HOST_FIBERS;
 
-/* Sets how many fibers each queue may have. For computations: twice max_downloads_per_host, as some wait for other entries instead of
- * downloading, and at least HOST_FIBERS. A kind whose computations wait for entries of the same kind (`recursive`) has no limit: waiting
- * computations could use all fibers, and the computation that they wait for could not begin. */
+/* Sets how many fibers each queue may have: DISK_FIBERS for all look-ups on disk. For computations: twice max_downloads_per_host, as some
+ * wait for other entries instead of downloading, and at least HOST_FIBERS. A kind whose computations wait for entries of the same kind
+ * (`recursive`) has no limit: waiting computations could use all fibers, and the one that they wait for could not begin. */
 void work_queue_configure(const struct config *config)
 {
     uint64_t twice = (uint64_t)config->max_downloads_per_host * 2;
     host_fibers = twice > HOST_FIBERS ? (unsigned)(twice < UINT32_MAX ? twice : UINT32_MAX) : HOST_FIBERS;
     cache_engine.disk_queue.most = DISK_FIBERS;
-    cache_engine.disk_queue.what = "disk";
+    cache_engine.disk_queue.what = "disk"; /* label of the metric that counts waiting work */
     for (size_t i = 0; i < cache_engine.count; i++) {
         struct kind_state *state = &cache_engine.kinds[i];
         state->queue.most = state->kind->recursive ? UINT32_MAX : host_fibers;
@@ -81,7 +81,7 @@ static void work_on_queue(void *arg)
         flight->step(flight);
     }
     queue->running--;
-    drop_idle(queue);
+    drop_idle(queue); /* frees a host's queue that has no work left */
 }
 
 bool work_queue_push(struct work_queue *queue, struct flight *flight, flight_step *step)
@@ -90,7 +90,8 @@ bool work_queue_push(struct work_queue *queue, struct flight *flight, flight_ste
         /* "admitted": not subject to max_fibers, as flights serve requests that were let in already */
         if (fiber_start_admitted(&cache_engine.group, work_on_queue, queue)) {
             queue->running++;
-        } else if (!queue->running) { /* no fiber of this queue runs that would take the flight */
+        } else if (
+            !queue->running) { /* no fiber would take the flight; the queue may just have been made for it: free it */
             drop_idle(queue);
             return false;
         }

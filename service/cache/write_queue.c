@@ -235,5 +235,5 @@ void write_queue_drain(uint64_t ms)
     fiber_group_wait(&queue.group);
     for (struct queued_write *queued; (queued = write_queue_take());)
         write_queue_refuse(queued, "dropped");
-    queue.bytes = 0;
+    queue.bytes = 0; /* write_queue_take leaves subtracting to its caller */
 }
