@@ -39,7 +39,7 @@ enum sl_code auxiliary_fetch(const struct object_request *request, const struct 
     if (code != SL_OK)
         return code;
     struct conversion_description about = {.location = request->file->location};
-    struct converter_call call = {.out = -1};
+    struct converter_call call = {.out = -1}; /* -1: `check` writes nothing */
     converter_add_file(&call, INPUT_FILE, fd);
     code = conversion_run(&about, check, &call, NULL, error);
     if (code != SL_OK)

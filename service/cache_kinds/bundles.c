@@ -9,7 +9,7 @@
 #include "source/bundle.h"
 #include "source/zip.h"
 
-/* Limit of a source text; larger ones count as missing. */
+/* Largest source text, in bytes; larger ones count as missing. */
 enum { MAX_TEXT = 64 << 20 };
 
 /* Opens a source bundle. For other files, and a damaged bundle, `*loaded` is NULL with SL_OK: the cache serves them as plain files. */
@@ -20,7 +20,7 @@ enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight,
     if (sl_format_detect(bytes) != SL_FORMAT_SOURCEBUNDLE)
         return SL_OK;
     struct sl_budget budget;
-    sl_budget_init(&budget, bytes.size);
+    sl_budget_init(&budget, bytes.size); /* limits the work, in proportion to the size */
     sl_budget_limit(&budget, current_max_conversion_memory(), NULL, NULL); /* NULL: no time limit */
     enum sl_code code = sl_bundle_open(bytes, &budget, &bundle, error);
     if (code != SL_OK) /* it was valid when it was downloaded; if it is damaged now, it has no sources */
@@ -74,10 +74,10 @@ static bool embedded_text(struct source_object *object, const struct sl_ppdb_sou
 {
     struct sl_arena scratch = {0};
     struct sl_bytes text;
-    object->work += source->size <= max_size() ? source->size : 0;
+    object->work += source->size <= max_size() ? source->size : 0; /* larger ones are not inflated */
     bool good = object->ppdb.data &&
                 sl_ppdb_source_text(object->ppdb, source, max_size(), &scratch, &text, NULL) == SL_OK &&
-                text.size <= max_size();
+                text.size <= max_size(); /* again, as stored texts may exceed the limit of inflated ones */
     if (good)
         sl_buf_add(out, text.data, text.size);
     sl_arena_free(&scratch);

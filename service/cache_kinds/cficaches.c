@@ -1,14 +1,15 @@
 /* The kind `cficaches`: unwind rules made from the unwind information of objects. */
 #include "cache_kinds/impl.h"
 
-/* Opens and reads the new table before it is stored: a writer's bug must not be cached for a week. */
+/* Checks the new table by reading it, then writes it to the entry: a table damaged by a bug of the converter would stay cached. */
 static enum sl_code cficaches_store(struct conversion *conversion, const struct converter_call *call,
                                     const struct sl_buf *out, struct sl_error *error)
 {
     struct sl_cfi cfi;
     struct sl_error reason;
     if (sl_cfi_open(sl_buf_bytes(out), &cfi, &reason) != SL_OK || sl_cfi_read(&cfi, NULL, &reason) != SL_OK)
-        return sl_fail(error, SL_INTERNAL, "cannot open a newly converted CFI cache: %s", reason.message);
+        return sl_fail(error, SL_INTERNAL, "the CFI cache just made cannot be read, a bug of symloom: %s",
+                       reason.message);
     return conversion_write(conversion, call, out, error);
 }
 
@@ -24,7 +25,8 @@ static enum sl_code cficaches_make(struct conversion *conversion, const struct c
     if (code != SL_OK)
         return code;
     outcome->arch = sl_object_info(object)->arch;
-    code = sl_cfi_convert(object, &conversion->parallel.parallel, &out, NULL, error);
+    code =
+        sl_cfi_convert(object, &conversion->parallel.parallel, &out, NULL, error); /* NULL: skipped items not counted */
     if (code == SL_OK)
         code = cficaches_store(conversion, call, &out, error);
     sl_buf_free(&out);

@@ -5,7 +5,7 @@
 #include "core/log.h"
 
 /* Gets a companion file; `*item` is NULL, with SL_OK, if it cannot be had. `*incomplete` becomes true if it may exist nevertheless: not
- * for "not found", nor for "access denied", with which some stores answer for missing files. SL_CANCELLED, SL_BUSY. */
+ * for "not found", nor for "access denied", with which some stores answer for missing files. Fails only with SL_CANCELLED and SL_BUSY. */
 static enum sl_code kinds_companions_get(const struct object_request *request, struct sl_arena *arena,
                                          struct cache_item **item, bool *incomplete, struct sl_error *error)
 {
@@ -37,7 +37,8 @@ static enum sl_code get_supplementary(const struct object_request *request, cons
 {
     static const enum file_type type = FILE_ELF_DEBUG;
     struct sl_buf hex = {0};
-    bool fits = wants->dwz_id_size <= sizeof wants->dwz_id; /* the size comes from a worker */
+    /* the size comes from a worker, which a hostile file may have taken over */
+    bool fits = wants->dwz_id_size <= sizeof wants->dwz_id;
     sl_buf_hex(&hex, wants->dwz_id, fits ? wants->dwz_id_size : 0);
     struct object_id id = {.type = OBJECT_ELF, .code_id = sl_buf_move_to_arena(&hex, arena)};
     struct listing listing;
@@ -45,7 +46,7 @@ static enum sl_code get_supplementary(const struct object_request *request, cons
         return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = list_sources(request->file->source, 1, request->scope, &id, &type, 1, arena, &listing);
     if (code != SL_OK)
-        return sl_fail(error, code, "cannot list the files of a symbol source");
+        return sl_fail(error, code, "cannot list the files of the symbol source that the debug file came from");
     bool incomplete = false;
     for (size_t i = 0; i < listing.count && code == SL_OK && !items->dwz; i++) {
         struct object_request other = {.file = &listing.files[i], .id = &id, .scope = request->scope};
@@ -60,7 +61,7 @@ bool companions_wanted(struct sl_object *object, struct companion_wants *wants)
     struct sl_dwarf_companions dwarf;
     sl_dwarf_find_companions(object, &dwarf);
     *wants = (struct companion_wants){.package = dwarf.dwp};
-    if (dwarf.dwz_build_id.size && dwarf.dwz_build_id.size <= sizeof wants->dwz_id) {
+    if (dwarf.dwz_build_id.size && dwarf.dwz_build_id.size <= sizeof wants->dwz_id) { /* a longer id counts as none */
         wants->dwz_id_size = dwarf.dwz_build_id.size;
         memcpy(wants->dwz_id, dwarf.dwz_build_id.data, dwarf.dwz_build_id.size);
     }

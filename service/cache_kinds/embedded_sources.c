@@ -56,7 +56,7 @@ static enum sl_code gather_texts(struct conversion *conversion, const struct con
     g.writer = sl_bundle_writer_new(&out);
     if (g.writer) {
         sl_dwarf_sources(object, embedded_sources_add, &g);
-        /* NULL, 0: without attributes in the manifest, as only this service reads the bundle */
+        /* fails with SL_NOT_FOUND if no text was added. NULL, 0: no attributes in the manifest, as only this service reads the bundle */
         code =
             g.out_of_memory ? sl_budget_fail(&conversion->budget, error) : sl_bundle_finish(g.writer, NULL, 0, error);
     } else {

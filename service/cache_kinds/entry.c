@@ -45,7 +45,8 @@ enum sl_code convert_to_entry(const struct object_request *request, const struct
 static enum sl_code open_work_file(void *fd, struct sl_error *error)
 {
     *(int *)fd = sl_unlinked_file(cache_tmp_dir());
-    return *(int *)fd < 0 ? sl_fail_errno(error, errno, "cannot create a temporary file") : SL_OK;
+    return *(int *)fd < 0 ? sl_fail_errno(error, errno, "cannot create a temporary file in the cache directory")
+                          : SL_OK;
 }
 
 enum sl_code create_work_file(int *fd, struct sl_error *error)
@@ -63,7 +64,7 @@ enum sl_code convert_to_item(const struct cache_kind *kind, const struct convers
     enum sl_code code = call->out < 0 ? sl_fail_errno(error, errno, "cannot create an in-memory file for a conversion")
                                       : conversion_run(about, converter, call, result, error);
     if (code == SL_OK)
-        code = cache_item_from_file(kind, call->out, item, error);
+        code = cache_item_from_file(kind, call->out, item, error); /* maps the file, so its descriptor may be closed */
     if (call->out >= 0)
         close(call->out);
     return code;

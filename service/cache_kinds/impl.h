@@ -26,7 +26,8 @@ enum sl_code auxiliary_fetch(const struct object_request *request, const struct 
 
 /* ---- listing.c ---- */
 /* Removes from `files` those that the source's index does not list, and changes the case of the others to that of the index. If there is
- * no index, `*count` becomes 0; if it cannot be had now, `*failed` becomes true as well. SL_CANCELLED, SL_BUSY, SL_INTERNAL. */
+ * no index, `*count` becomes 0; if it cannot be had now, `*failed` becomes true as well. Fails only with SL_CANCELLED, SL_BUSY and
+ * SL_INTERNAL. */
 enum sl_code source_index_filter(const struct source *source, struct sl_str scope, struct sl_arena *arena,
                                  struct remote_file *files, size_t *count, bool *failed) SL_SUSPENDS;
 
@@ -55,13 +56,15 @@ struct companion_items { /* references; NULL = none */
     bool incomplete; /* a file could not be had now, but may exist: not for "not found" or "access denied" */
 };
 
-/* Finds out which companion files the object refers to; true if there are any. Pool. */
+/* Finds out which companion files the object refers to; true if it refers to any. Runs on the pool or in a worker. */
 bool companions_wanted(struct sl_object *object, struct companion_wants *wants);
-/* Gets the companion files from the source of the request's file; leaves out those that cannot be had. SL_CANCELLED, SL_BUSY. */
+/* Gets the companion files from the source of the request's file; leaves out those that cannot be had. Fails only with SL_CANCELLED
+ * and SL_BUSY. */
 enum sl_code companions_get(const struct object_request *request, const struct companion_wants *wants,
                             struct sl_arena *arena, struct companion_items *items, struct sl_error *error) SL_SUSPENDS;
 void companions_release(struct companion_items *items);
-/* Opens the companion files among a conversion's inputs; leaves out damaged ones. SL_BUSY, or the error of an exhausted budget. */
+/* Opens the companion files among a conversion's inputs; leaves out missing and damaged ones. Fails when out of memory (SL_BUSY) or when
+ * the budget is used up. */
 enum sl_code companions_open(struct conversion *conversion, const struct converter_call *call,
                              const struct reader_limits *limits, struct sl_companions *companions,
                              struct sl_error *error);

@@ -38,7 +38,8 @@ static void invalidate_add(struct invalidation_found *found, const struct remote
     found->files[found->count++] = (struct cache_file){file->source->id, file->uri};
 }
 
-/* Lists the files that the source may have for the module, for all types of objects, as its type is not known. */
+/* Lists the files that the source may have for the module: for every type of object, as the caller does not say whether the module is an
+ * ELF, PE or other file. */
 static enum sl_code list_module(const struct source *source, struct object_id *id, struct sl_arena *arena,
                                 struct invalidation_found *found, struct sl_error *error)
 {
@@ -69,7 +70,7 @@ static enum sl_code invalidate_module(const struct invalidation *what, struct sl
         return sl_fail(error, SL_NOT_FOUND, "no source with the id '" SL_STR_FMT "' is configured",
                        SL_STR_ARG(what->source));
     if (!sl_debug_id_parse(what->debug_id, &id.debug_id))
-        return sl_fail(error, SL_MALFORMED, "'debug_id' is not a debug id");
+        return sl_fail(error, SL_MALFORMED, "'" SL_STR_FMT "' is not a debug id", SL_STR_ARG(what->debug_id));
     const struct config *config = config_retain(current_config()); /* `source` is part of it; a reload could free it */
     enum sl_code code = list_module(source, &id, arena, &found, error);
     if (code == SL_OK)
@@ -91,7 +92,7 @@ enum sl_code release_blocked_hosts(struct sl_error *error)
 
 bool were_hosts_released_since(int64_t since_s)
 {
-    /* a cache key that names the made-up source */
+    /* the made-up source that release_blocked_hosts invalidates, as a line of a cache key */
     return cache_was_invalidated(SL_STR("source_id: :hosts\n"), since_s);
 }
 
@@ -106,7 +107,7 @@ bool invalidation_is_valid(const struct invalidation *what)
 enum sl_code invalidate_entries(const struct invalidation *what, struct sl_error *error)
 {
     struct sl_arena arena = {0};
-    struct cache_file file = {what->source, what->location};
+    struct cache_file file = {what->source, what->location}; /* an empty location: all files of the source */
     origin_clear_caches(); /* or list_module would use lists of files from before the change */
     enum sl_code code =
         what->debug_id.size ? invalidate_module(what, &arena, error) : cache_invalidate(&file, 1, error);

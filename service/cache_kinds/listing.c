@@ -1,6 +1,6 @@
 /* Lists the files that symbol sources have for a module. For most sources the paths follow from the module's ids; those that must be
- * asked over the network are asked concurrently. Also the kind `source_index`: the index of a symbol store, and its segments (a part that
- * the store wrote in one go). Entries of both are sorted lines
+ * asked over the network are asked concurrently. Also the kind `source_index`: the index of a symbol store, and its segments (the parts
+ * that the store wrote in one go each). Entries of both are sorted lines
  *
  *     <name>/<id>/<name>      crash.pdb/3249D99D0C4049318610F4E4FB0B69361/crash.pdb
  *
@@ -24,8 +24,8 @@ struct source_index_request {
 
 /* ---- keys ---- */
 
-/* Makes the key of an index or a segment; false when out of memory. A source that is not public is also identified by its URL, as two
- * requests may use one id for different sources; not so a built-in source ("sentry:..."). */
+/* Makes the key of an index or a segment; false when out of memory. The key of a source that is not public has its URL too, as two
+ * requests may use one id for different sources. Ids "sentry:..." name Sentry's built-in sources, so they need no URL. */
 static bool make_key(const struct source_index_request *r, struct sl_arena *arena, struct cache_key *key)
 {
     bool global = r->source->is_public;
@@ -65,7 +65,8 @@ struct listing_work {        /* for sort_and_write, on the pool */
     size_t strange; /* number of lines of `segment` that could not be parsed */
 };
 
-/* Pool work: reads a segment, if there is one, then sorts the lines and writes the entry. */
+/* Pool work: adds the paths of a downloaded segment, if there is one, to the lines (w->strange counts those it cannot parse), then sorts
+ * the lines and writes them to the entry. */
 static enum sl_code sort_and_write(void *arg, struct sl_error *error)
 {
     struct listing_work *w = arg;
@@ -75,7 +76,8 @@ static enum sl_code sort_and_write(void *arg, struct sl_error *error)
                                        : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-/* Downloads a segment and converts it to sorted paths. Lines that cannot be parsed are skipped and logged. */
+/* Downloads a segment (a part of a symbol store's index) and writes its paths, sorted, to the entry. Lines that cannot be parsed are
+ * skipped and logged. */
 static enum sl_code make_segment(const struct source_index_request *r, struct cache_tmp *tmp, struct sl_arena *arena,
                                  struct sl_error *error)
 {
@@ -85,7 +87,7 @@ static enum sl_code make_segment(const struct source_index_request *r, struct ca
     struct sl_buf lines = {0};
     if (!origin_index_segment(r->source, r->number, arena, &file))
         return sl_fail(error, SL_BUSY, "out of memory");
-    enum sl_code code = cache_tmp_create(&raw, true, error);
+    enum sl_code code = cache_tmp_create(&raw, true, error); /* true: unlinked at once */
     if (code != SL_OK)
         return code;
     file.max_size = INDEX_MAX;
@@ -93,7 +95,7 @@ static enum sl_code make_segment(const struct source_index_request *r, struct ca
     if (code == SL_OK && sl_map_fd(raw.fd, &mapping, error) != SL_OK)
         code = error->code == SL_BUSY
                    ? SL_BUSY
-                   : sl_fail(error, SL_INTERNAL, "cannot map a segment of the symstore index into memory");
+                   : sl_fail(error, SL_INTERNAL, "cannot map segment %u of the symstore index into memory", r->number);
     else if (code == SL_OK) {
         struct listing_work w = {.segment = mapping.bytes, .lines = &lines, .fd = tmp->fd};
         code = pool_call(POOL_CONVERT, sort_and_write, &w, error);
@@ -142,7 +144,7 @@ static enum sl_code add_segments(const struct source_index_request *r, uint32_t 
         if (code != SL_OK)
             return sl_fail(error, SL_DOWNLOAD_ERROR, "Failed to download symstore index segment %u", one.number);
         if (item->mapping.bytes.size > INDEX_MAX - lines->size)
-            code = sl_fail(error, SL_MALFORMED, "the symstore index is too large");
+            code = sl_fail(error, SL_MALFORMED, "the symstore index is larger than 512 MiB");
         else
             code = append_item_text(lines, item, error);
         cache_release(item);
@@ -206,8 +208,8 @@ static struct good { /* the newest index of a source that could be downloaded */
     uint32_t last;   /* number of the last segment of that index; 0 = none was available */
 } good[GOOD_MAX];
 
-/* Returns the slot in `good` for the source of the request, emptied if it was another source's: `good` is a hash table without chains. The
- * other source's next index is then made from all its segments again. NULL when out of memory. */
+/* Returns the item of `good` with the newest index that could be downloaded from the request's source; NULL when out of memory. Two sources
+ * whose keys have the same slot in this hash table overwrite each other's item: then the next index is made from all its segments. */
 static struct good *find_good(const struct source_index_request *r, struct sl_arena *arena)
 {
     struct source_index_request any = *r;
@@ -234,7 +236,7 @@ static enum sl_code current(const struct source *source, struct sl_str scope, st
     if (!known)
         return sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK) {
-        r.known = known->last < r.number ? known->last : 0;
+        r.known = known->last < r.number ? known->last : 0; /* the index to extend; 0: none */
         code = source_index_get(&r, arena, item, error);
         known = find_good(&r, arena);
         if (code == SL_OK && known)
@@ -298,7 +300,8 @@ static void respell_all(void *arg)
     }
 }
 
-/* Removes the files that the index does not contain; `*count` becomes the number of the others, 0 on failure. */
+/* Removes the files that the index does not contain; `*count` becomes the number of the others, 0 on failure. SL_INTERNAL if the mapped
+ * index cannot be read, SL_BUSY when out of memory. */
 static enum sl_code filter(struct sl_bytes index, struct sl_arena *arena, struct remote_file *files, size_t *count,
                            struct sl_error *error)
 {
@@ -383,6 +386,7 @@ enum sl_code list_sources(const struct source *sources, size_t source_count, str
                           const struct object_id *id, const enum file_type *types, size_t type_count,
                           struct sl_arena *arena, struct listing *listings)
 {
+    /* not 0, so that NULL always means out of memory */
     struct task *tasks = SL_ARENA_ARRAY(arena, struct task, source_count ? source_count : 1);
     void **asking = SL_ARENA_ARRAY(arena, void *, source_count ? source_count : 1);
     size_t count = 0;

@@ -11,7 +11,7 @@ struct listing { /* the files of one source */
     bool failed;       /* the source could not be listed now, so it may have files */
 };
 /* Fills in one listing per source, in the order of `sources`; those that need the network are asked concurrently. A source that fails gets
- * an empty listing. SL_OK, SL_CANCELLED, SL_BUSY. */
+ * an empty listing. Returns SL_OK, SL_CANCELLED or SL_BUSY. */
 enum sl_code list_sources(const struct source *sources, size_t source_count, struct sl_str scope,
                           const struct object_id *id, const enum file_type *types, size_t type_count,
                           struct sl_arena *arena, struct listing *listings) SL_SUSPENDS;

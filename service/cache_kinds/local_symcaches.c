@@ -27,7 +27,7 @@ static enum sl_code own_symcaches_compute(void *context, struct cache_tmp *tmp, 
     struct local_symcache_making m = {.own = context, .fd = tmp->fd};
     (void)arena;
     if (!m.own->make) /* only an existing entry is wanted */
-        return sl_fail(error, SL_CANCELLED, "not cached");
+        return sl_fail(error, SL_CANCELLED, "no symcache is cached for these files");
     return pool_call(POOL_CONVERT, own_symcache_make, &m, error);
 }
 

@@ -43,6 +43,7 @@ static void encode_stored(struct sl_json_writer *w, struct sl_object *object)
     if (!sl_object_load_header(object, 0, &load)) /* it has no PT_LOAD entry */
         return;
     sl_json_member_object(w, "loads");
+    /* false in a debug file whose PT_LOAD entries no longer give the sizes in the program's file */
     sl_json_member_boolean(w, "usable", sl_object_load_headers_usable(object));
     sl_json_member_array(w, "entries");
     for (size_t i = 0; i < MAX_LOADS && sl_object_load_header(object, i, &load); i++)
@@ -61,7 +62,7 @@ static void object_meta_encode(const struct object_meta *meta, struct sl_object 
     sl_json_member_boolean(&w, "has_unwind_info", features->has_unwind_info);
     sl_json_member_boolean(&w, "has_symbols", features->has_symbols);
     sl_json_member_boolean(&w, "has_sources", features->has_sources);
-    if (features->srcsrv_vcs.size)
+    if (features->srcsrv_vcs.size) /* version control system that a PDB's srcsrv stream names */
         sl_json_member_str(&w, "srcsrv_vcs", features->srcsrv_vcs);
     if (meta->embedded.has_debug_info || meta->embedded.has_sources) {
         sl_json_member_object(&w, "embedded_ppdb");
@@ -75,8 +76,8 @@ static void object_meta_encode(const struct object_meta *meta, struct sl_object 
     sl_json_end_object(&w);
 }
 
-/* Gets the features of the Portable PDB inside a PE file; other objects have none. Fails only with SL_BUSY: a Portable PDB that cannot be
- * read is ignored, as the PE file itself is usable. */
+/* Sets `*features` to those of the Portable PDB inside a PE file; leaves it as it is for other objects, and if the Portable PDB cannot be
+ * read, as the PE file itself is usable. Fails only with SL_BUSY. */
 static enum sl_code describe_embedded(struct conversion *conversion, struct sl_object *pe,
                                       const struct reader_limits *limits, struct sl_features *features,
                                       struct sl_error *error)
@@ -119,7 +120,7 @@ static enum sl_code describe(struct conversion *conversion, const struct convert
     struct object_meta meta = {.features = info->features, .fixed_load = {info->is_fixed, info->load_address}};
     code = describe_embedded(conversion, object, limits, &meta.embedded, error);
     sl_dwarf_sources(object, one_is_enough, &meta.features.has_sources);
-    object_meta_encode(&meta, object, &json);
+    object_meta_encode(&meta, object, &json); /* done even after a failure: it is only written below if all went well */
     sl_object_close(object);
     if (code == SL_OK)
         code = conversion_write(conversion, call, &json, error);
@@ -185,7 +186,7 @@ static const struct sl_field meta_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Parses an entry, which is JSON, into `meta` (struct object_meta). */
+/* Parses the contents of a cache entry, which are JSON, into `meta` (struct object_meta). */
 static enum sl_code object_meta_open(struct sl_bytes bytes, void *meta, struct sl_error *error)
 {
     struct sl_arena arena = {0};
@@ -207,8 +208,8 @@ static uint64_t capacity(const struct config *config)
     return config->object_meta_capacity;
 }
 
-/* Used until the current version is made. Version 2 lacks the symbol tables of Go programs, 3 fixed addresses, 4 the parts that
- * the file stores. */
+/* Older versions whose entries are used until those of the current version are made. Those up to 2 do not know the symbol tables of Go
+ * programs, those up to 3 lack fixed addresses, those up to 4 the parts that the file stores. */
 static const unsigned older[] = {4, 3, 2, 1, 0};
 
 const struct cache_kind kind_object_meta = {

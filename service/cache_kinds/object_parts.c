@@ -43,7 +43,7 @@ static enum sl_code run_on_object(struct cache_item *object, const struct conver
                                   void *result, struct sl_error *error)
 {
     struct reader_limits limits = current_reader_limits();
-    struct conversion_description about = {.location = SL_STR("a cached debug file")};
+    struct conversion_description about = {.location = SL_STR("a cached debug file")}; /* for log messages */
     struct converter_call call = {.options = CONVERTER_OPTIONS(limits), .out = -1};
     converter_add_item(&call, INPUT_FILE, object);
     converter_add_text(&call, INPUT_NAME, name);
@@ -59,7 +59,8 @@ enum sl_code object_raw_section(struct cache_item *object, struct sl_str name, e
     *store = found.store;
     /* a worker's numbers may be wrong */
     *bytes = sl_bytes_slice(object->mapping.bytes, found.offset, found.size, &inside);
-    return code == SL_OK && !inside ? sl_fail(error, SL_INTERNAL, "a section lies outside of its file") : code;
+    return code == SL_OK && !inside ? sl_fail(error, SL_INTERNAL, "the section found lies outside of the debug file")
+                                    : code;
 }
 
 /* ---- source files ---- */
@@ -93,7 +94,7 @@ static bool is_wanted_file(struct path_search *p, const struct sl_file *file)
     size_t size = file->comp_dir.size + file->directory.size + file->name.size;
     sl_path_split(file->name, &directory, &name);
     if (!sl_str_ends(p->wanted, name) || size > LONGEST_JOINED || !sl_account_spend(&p->account, size + 1))
-        return false;
+        return false; /* another name, longer than any wanted path, or over the budget */
     sl_buf_clear(&p->path);
     sl_path_full(&p->path, file->comp_dir, file->directory, file->name);
     if (p->path.failed || !sl_str_equal(sl_buf_view(&p->path), p->wanted))
@@ -135,7 +136,7 @@ static enum sl_code find_source_path(struct conversion *conversion, const struct
     if (code != SL_OK)
         return code;
     struct sl_dwarf_listing *listing = sl_dwarf_listing_new(object, NULL);
-    if (listing)
+    if (listing) /* NULL: the object has no DWARF */
         code = search_units(conversion, listing, &p, error);
     if (code == SL_OK && !p.found->named && (p.account.failed || p.path.failed)) /* not every file was compared */
         code = sl_budget_fail(&conversion->budget, error);
@@ -161,6 +162,7 @@ enum sl_code object_names_source(struct cache_item *object, struct sl_str path, 
 {
     struct source_path_result found = {.named = false};
     enum sl_code code = run_on_object(object, &converter_source_path, path, &found, error);
+    /* strnlen, as a worker that a hostile file has taken over may leave out the NUL */
     const char *copy = sl_arena_strndup(arena, found.relative, strnlen(found.relative, sizeof found.relative));
     *named = code == SL_OK && found.named;
     *relative = sl_str(copy ? copy : "");

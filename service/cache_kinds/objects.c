@@ -29,7 +29,7 @@ static bool hash_without_id(struct sl_bytes file, uint64_t id_offset, uint8_t di
     return ok;
 }
 
-/* Reads the hash of the requested checksum; false if it cannot be compared: there is none, or it has another algorithm. */
+/* Reads the requested checksum, "SHA256:" and a hash in hex; false if there is none or it has another form, so that it is not compared. */
 static bool read_checksum(struct sl_str checksum, uint8_t wanted[SHA256_SIZE])
 {
     const struct sl_str algorithm = SL_STR("SHA256:");
@@ -41,7 +41,8 @@ static bool read_checksum(struct sl_str checksum, uint8_t wanted[SHA256_SIZE])
            size == SHA256_SIZE;
 }
 
-/* True if a Portable PDB has the wanted checksum. True also if there is nothing to compare: the file is not one, or has no id. */
+/* False if the file is a Portable PDB whose checksum is not the wanted one. True also for other files, and if the checksum cannot be
+ * computed. */
 static bool checksum_matches(struct sl_bytes file, const uint8_t wanted[SHA256_SIZE])
 {
     uint8_t found[SHA256_SIZE];
@@ -129,12 +130,12 @@ static enum sl_code keep_slice(void *arg, struct sl_error *error)
         size_t size = slice->size - at < PIECE ? (size_t)(slice->size - at) : PIECE;
         if (pread(slice->fd, piece, size, (off_t)(slice->offset + at)) != (ssize_t)size ||
             pwrite(slice->fd, piece, size, (off_t)at) != (ssize_t)size)
-            code = sl_fail(error, SL_INTERNAL, "cannot write a cache file: %s", strerror(errno));
+            code = sl_fail(error, SL_INTERNAL, "cannot move the object within its cache file: %s", strerror(errno));
         at += size;
     }
     free(piece);
     if (code == SL_OK && ftruncate(slice->fd, (off_t)slice->size) != 0)
-        code = sl_fail(error, SL_INTERNAL, "cannot write a cache file: %s", strerror(errno));
+        code = sl_fail(error, SL_INTERNAL, "cannot truncate a cache file: %s", strerror(errno));
     return code;
 }
 
@@ -179,7 +180,8 @@ static void report_mismatch(const struct object_request *request, const struct o
 _Static_assert(ORIGIN_NOTE_BYTES == (int)CACHE_NOTE_BYTES, "notes of sources become notes of entries");
 
 /* Downloads the file into the entry and checks that it is an object with the wanted id and checksum. A wrong id or checksum is only
- * reported: some stores in use have such files. tmp->note receives header fields of the response. */
+ * reported: some stores in use have such files. tmp->note, which is stored with the entry, receives header fields of the response that
+ * clients of the debuginfod protocol get with the file. */
 static enum sl_code objects_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                     struct sl_error *error)
 {

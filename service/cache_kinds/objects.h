@@ -41,7 +41,8 @@ struct symcache_request {
     struct sl_str scope; /* scope of the symcache: private if one of the files is */
 };
 
-/* The functions above for a struct symcache_request: key, base, queue name and deep copy. Base and queue name are those of its object. */
+/* For a struct symcache_request: make its cache key, name the entry that the symcache is made from (its object), return the name of its
+ * queue (that of the object), and copy it with all texts. */
 bool symcache_request_key(const struct symcache_request *request, struct sl_arena *arena, struct cache_key *key);
 bool symcache_request_base(const void *request, struct sl_arena *arena, const struct cache_kind **kind,
                            struct cache_key *key, const void **context);
@@ -55,10 +56,10 @@ const struct remote_file *remote_file_copy(const struct remote_file *file, struc
 /* ---- the kinds; their context is a struct object_request ---- */
 
 extern const struct cache_kind kind_objects;     /* loaded by source_load (sources.h) */
-extern const struct cache_kind kind_object_meta; /* loaded: struct object_meta, of static lifetime */
+extern const struct cache_kind kind_object_meta; /* loaded: struct object_meta, whose texts are static */
 /* loaded: struct sl_symcache; the context is a struct symcache_request */
 extern const struct cache_kind kind_symcaches;
-enum { SYMCACHES_VERSION = 1010 };               /* increment it whenever results change */
+enum { SYMCACHES_VERSION = 1010 };               /* increment it when conversions change */
 extern const struct cache_kind kind_ppdb_caches; /* loaded: struct sl_ppdb_table */
 extern const struct cache_kind kind_cficaches;   /* loaded: struct sl_cfi */
 extern const struct cache_kind kind_proguard;    /* loaded: struct sl_jvm_mapper */
@@ -80,7 +81,7 @@ struct object_meta {
     struct sl_features embedded; /* of the Portable PDB inside a PE file; all false if there is none */
     struct fixed_load_address fixed_load;
     struct sl_stored_parts
-        stored; /* valid if `has_stored`: entries of older versions lack this, and are made anew when used */
+        stored; /* valid if `has_stored`; entries of older versions lack this, and are made anew when used */
     bool has_stored;
 };
 
@@ -89,7 +90,7 @@ enum sl_code cache_get_own_file(const struct cache_kind *kind, const struct obje
                                 struct sl_arena *arena, struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
 /* Finds a section of an object (an item of kind_objects) by its full name; `*store` says whether the file contains it (object/stored.h),
- * and `*bytes` are its bytes in the item's mapping. */
+ * and `*bytes` are its bytes in the item's mapping, empty if it does not. */
 enum sl_code object_raw_section(struct cache_item *object, struct sl_str name, enum sl_section_store *store,
                                 struct sl_bytes *bytes, struct sl_error *error) SL_SUSPENDS;
 
@@ -106,8 +107,8 @@ void converter_add_item(struct converter_call *call, enum input_role role, const
  * fibers, too. */
 enum sl_code create_work_file(int *fd, struct sl_error *error) SL_SUSPENDS;
 
-/* Runs the converter and opens its output as an item of `kind` outside the cache; sets `call->out`. Returns the conversion's error, or
- * SL_MALFORMED if the output is not a valid file of the kind. */
+/* Runs the converter with an in-memory file as its output (`call->out`), and opens that as an item of `kind` that is not in the cache.
+ * Returns the conversion's error, or SL_MALFORMED if the output is not a valid file of the kind. */
 enum sl_code convert_to_item(const struct cache_kind *kind, const struct conversion_description *about,
                              const struct converter *converter, struct converter_call *call, void *result,
                              struct cache_item **item, struct sl_error *error) SL_SUSPENDS;

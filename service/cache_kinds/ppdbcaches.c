@@ -6,7 +6,7 @@
 #include "core/metrics.h"
 #include "object/embedded.h"
 
-/* Opens and reads the new table before it is stored: a writer's bug must not be cached for a week. */
+/* Checks the new table by reading it, then writes it to the entry: a table damaged by a bug of the converter would stay cached. */
 static enum sl_code ppdbcaches_store(struct conversion *conversion, const struct converter_call *call,
                                      const struct sl_buf *out, struct sl_error *error)
 {
@@ -14,7 +14,8 @@ static enum sl_code ppdbcaches_store(struct conversion *conversion, const struct
     struct sl_error reason;
     if (sl_ppdb_table_open(sl_buf_bytes(out), &table, &reason) != SL_OK ||
         sl_ppdb_table_verify(&table, &reason) != SL_OK)
-        return sl_fail(error, SL_INTERNAL, "cannot open a newly converted portable PDB cache: %s", reason.message);
+        return sl_fail(error, SL_INTERNAL, "the portable PDB cache just made cannot be read, a bug of symloom: %s",
+                       reason.message);
     return conversion_write(conversion, call, out, error);
 }
 

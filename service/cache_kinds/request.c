@@ -3,7 +3,7 @@
 enum { LOCATION_PARTS = 8 };
 
 /* Writes the texts of a cache key that identify a file: its source and location, and its checksum if different files may be had from this
- * location by their checksum. Returns the number of texts. */
+ * location by their checksum. Returns the number of texts, LOCATION_PARTS. */
 static size_t add_location(const struct object_request *request, struct sl_str parts[LOCATION_PARTS])
 {
     const struct remote_file *file = request->file;
@@ -49,6 +49,7 @@ bool object_request_key(const struct object_request *request, struct sl_arena *a
 
 bool symcache_request_key(const struct symcache_request *request, struct sl_arena *arena, struct cache_key *key)
 {
+    /* scope, object, two more files with a title, two options */
     struct sl_str parts[3 + LOCATION_PARTS + 2 * (1 + LOCATION_PARTS) + 2], scope = request->scope;
     size_t count = 0;
     parts[count++] = SL_STR("scope: ");

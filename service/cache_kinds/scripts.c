@@ -67,20 +67,21 @@ static bool check_result(const void *result)
 const struct converter converter_script_facts = {"script_facts", 0, sizeof(struct script_facts_result), find_facts,
                                                  check_result};
 
-/* Reads the source map reference that the worker has written to `fd`. SL_MALFORMED if it is too long or not UTF-8; SL_BUSY, SL_INTERNAL. */
+/* Reads the source map reference that the worker has written to `fd`. Fails with SL_MALFORMED if it is too long or not UTF-8, SL_INTERNAL
+ * if it cannot be read, SL_BUSY when out of memory. */
 static enum sl_code read_reference(int fd, struct sl_buf *map, struct sl_error *error)
 {
     uint64_t size = get_file_size(fd);
     if (size > MAX_REFERENCE)
-        return sl_fail(error, SL_MALFORMED, "the reference to a source map is too long");
+        return sl_fail(error, SL_MALFORMED, "the script's reference to its source map is longer than 64 KiB");
     if (!sl_buf_reserve(map, size + 1))
         return sl_fail(error, SL_BUSY, "out of memory");
     if (pread(fd, map->data, size, 0) != (ssize_t)size)
-        return sl_fail(error, SL_INTERNAL, "cannot read the reference to a source map");
+        return sl_fail(error, SL_INTERNAL, "cannot read the worker's output, a script's source map reference");
     map->size = size;
     return sl_str_is_utf8(sl_buf_view(map))
                ? SL_OK
-               : sl_fail(error, SL_MALFORMED, "the reference to a source map is not valid UTF-8");
+               : sl_fail(error, SL_MALFORMED, "the script's reference to its source map is not valid UTF-8");
 }
 
 struct hashing {
@@ -125,7 +126,7 @@ static enum sl_code look_at_script(struct cache_item *item, struct script_facts 
     if (code == SL_OK && outcome.has_map && !outcome.embeds_map)
         code = read_reference(call.out, map, error);
     close(call.out);
-    bool is_at_fault = code == SL_MALFORMED || code == SL_UNSUPPORTED;
+    bool is_at_fault = code == SL_MALFORMED || code == SL_UNSUPPORTED; /* the script is, not this machine */
     return is_at_fault ? take_unreadable(item, facts, error) : code;
 }
 

@@ -75,7 +75,7 @@ static enum sl_code replace_file(void *arg, struct sl_error *error)
         return code;
     code = write_whole_file(r->fd, text.bytes, error);
     if (code == SL_OK && ftruncate(r->fd, (off_t)text.bytes.size) != 0)
-        code = sl_fail(error, SL_INTERNAL, "cannot write a cache file");
+        code = sl_fail(error, SL_INTERNAL, "cannot truncate the cache file of a source text");
     sl_unmap(&text);
     return code;
 }
@@ -155,9 +155,10 @@ static enum sl_code fetch_web(const struct source_request *request, struct cache
         .headers = request->headers,
         .header_count = request->header_count,
         .accept_invalid_certs = request->accept_invalid_certs,
-        .deny_list = true,
+        .deny_list = true, /* many failures block the host for a while */
         .source = "web-scraping",
-        .refuse_pages = names_code(request->url),
+        .refuse_pages = names_code(request->url), /* then a web page can only be an error page */
+        /* 0: no limit */
         .max_size = current_config()->max_source_file_size == UINT64_MAX ? 0 : current_config()->max_source_file_size,
         .may_follow = request->origin_allowed ? may_follow : NULL,
         .field = note_map,
@@ -257,8 +258,8 @@ struct archive_extraction {
     int fd;
 };
 
-/* Pool work: writes one file of a bundle to the entry. SL_NOT_FOUND if the bundle does not have it or it is empty; SL_MALFORMED if it is
- * not UTF-8. */
+/* Pool work: writes one file of a bundle to the entry. SL_NOT_FOUND, with an empty message, if the bundle does not have it or it is empty;
+ * SL_MALFORMED if it is not UTF-8. */
 static enum sl_code extract(void *arg, struct sl_error *error)
 {
     const struct archive_extraction *e = arg;
@@ -424,5 +425,5 @@ enum sl_code item_from_text(struct sl_str text, struct cache_item **item, struct
     if (!sl_str_is_utf8(text))
         return sl_fail(error, SL_MALFORMED, "the source file is not text");
     sl_buf_str(&copy, text);
-    return cache_item_from_bytes(&kind_source_files, &copy, item, error);
+    return cache_item_from_bytes(&kind_source_files, &copy, item, error); /* takes the copy over, also on failure */
 }

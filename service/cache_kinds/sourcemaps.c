@@ -11,14 +11,15 @@ static struct sl_smcache_options options_now(void)
     return (struct sl_smcache_options){current_config()->js.partial_scopes, current_config()->js.compat_scope_names};
 }
 
-/* Opens the new table before it is stored: a writer's bug must not be cached. `outcome` receives the number of the malformed item in the
- * map's `scopes`, if any. */
+/* Checks the new table by opening it: a table damaged by a bug of the converter would stay cached. `outcome` receives the number of the
+ * malformed item in the map's `scopes`, if any. */
 static enum sl_code check_table(const struct sl_buf *table, struct sourcemap_result *outcome, struct sl_error *error)
 {
     struct sl_smcache cache;
     enum sl_code code = sl_smcache_open(sl_buf_bytes(table), &cache, error);
     if (code != SL_OK)
-        return sl_fail(error, SL_INTERNAL, "cannot open a newly converted source map");
+        return sl_fail(error, SL_INTERNAL,
+                       "the look-up table just made from a source map cannot be read, a bug of symloom");
     outcome->bad_scopes = cache.bad_scopes;
     return SL_OK;
 }
@@ -42,7 +43,7 @@ static enum sl_code find_map(struct conversion *conversion, const struct convert
         return sl_fail(error, SL_MALFORMED, "the script has no source map in it");
     if (!sl_js_data_url(url, decoded))
         return decoded->failed ? sl_budget_fail(&conversion->budget, error)
-                               : sl_fail(error, SL_MALFORMED, "the data URL cannot be decoded");
+                               : sl_fail(error, SL_MALFORMED, "the data URL with the source map cannot be decoded");
     *map = sl_buf_view(decoded);
     return SL_OK;
 }
@@ -95,7 +96,7 @@ static enum sl_code convert_texts(const struct sourcemap_texts *texts, int fd, s
     struct sourcemap_result outcome;
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = fd};
     struct conversion_description about = {.location = texts->location, .kind = kind_sourcemap_caches.name};
-    converter_add_item(&call, INPUT_SCRIPT, texts->script);
+    converter_add_item(&call, INPUT_SCRIPT, texts->script); /* adds nothing if it is NULL */
     converter_add_item(&call, INPUT_SOURCE_MAP, texts->map);
     if (!texts->map && texts->embedded.data)
         converter_add_text(&call, INPUT_DATA_URL, texts->embedded);
@@ -168,7 +169,8 @@ const struct cache_kind kind_sourcemap_caches = {
     .opened_size = sizeof(struct sl_smcache),
 };
 
-/* Adds the source of a script or map to the key if it is a source's artifact: ids of artifacts are unique within one Sentry server only. */
+/* Adds the symbol source of a script or source map to the cache key, unless it is a file from the web: the ids of Sentry's files are unique
+ * within one server only. */
 static void put_origin(struct sl_buf *text, const struct source_request *request)
 {
     if (!request || !request->file)

@@ -25,12 +25,13 @@ enum sl_code source_open(const struct cache_key *key, const struct object_reques
                          struct source_object *object) SL_SUSPENDS;
 
 /* Looks up a source path in an object: appends the text, byte for byte, if the object contains it (`*has_text`), and a URL from which it
- * can be downloaded, if there is one. False if the object knows nothing of the path. Pool; one thread at a time for one object. */
+ * can be downloaded, if there is one. False if the object knows nothing of the path. Runs on the pool, for one object on one thread at a
+ * time. */
 bool source_object_find(struct source_object *object, struct sl_str path, struct sl_buf *text, bool *has_text,
                         struct sl_buf *url);
 
 /* Appends the text of a bundle's file; false if it exceeds the limit for source texts or cannot be read. Adds the bytes inflated to
- * `*work`, also on failure. Pool. */
+ * `*work`, also on failure. Runs on the pool. */
 bool append_bundle_text(const struct sl_bundle *bundle, const struct sl_bundle_file *file, uint64_t *work,
                         struct sl_buf *text);
 
@@ -55,12 +56,13 @@ struct source_request { /* one text file; its texts are NUL-terminated */
     bool is_raw;         /* the bytes are kept as they are, text or not */
 };
 
-/* Downloads a text; the item's contents are UTF-8. Errors are those of fetch_get, SL_NOT_FOUND if it is empty, and SL_MALFORMED
- * if it is not a text. */
+/* Gets a text file, from the cache or by a download; the item's contents are UTF-8, unless request->is_raw. Errors are those of fetch_get,
+ * SL_NOT_FOUND if the file is empty, and SL_MALFORMED if it is not text. */
 enum sl_code source_file_get(const struct source_request *request, struct sl_arena *arena, struct cache_item **item,
                              struct sl_error *error) SL_SUSPENDS;
 
-/* Appends the contents of a cache item to `to`. SL_INTERNAL: its file was damaged since it was mapped; SL_BUSY, SL_CANCELLED. */
+/* Appends the contents of a cache item to `to`. Fails with SL_INTERNAL if its file was damaged since it was mapped, SL_BUSY or
+ * SL_CANCELLED. */
 enum sl_code append_item_text(struct sl_buf *to, struct cache_item *item, struct sl_error *error) SL_SUSPENDS;
 
 /* What a script's comments say of its debug information; `map` lives as long as the script's item. */
@@ -71,8 +73,8 @@ struct script_facts {
     struct sl_debug_id debug_id;
     uint8_t sha256[32]; /* of the contents */
 };
-/* Returns the facts of a script, an item of source_file_get: reads it at the first call and keeps them in the item. SL_CANCELLED, SL_BUSY,
- * SL_INTERNAL. */
+/* Gets what the comments of a script say, and its hash. `item` is one of source_file_get: the first call reads the script and keeps the
+ * facts in the item. Fails with SL_CANCELLED, SL_BUSY or SL_INTERNAL. */
 enum sl_code script_facts_get(struct cache_item *item, struct script_facts *facts, struct sl_error *error) SL_SUSPENDS;
 
 struct sourcemap_request {
@@ -88,9 +90,9 @@ struct sourcemap_request {
 enum sl_code sourcemap_get(const struct sourcemap_request *request, struct sl_arena *arena, struct cache_item **item,
                            struct sl_error *error) SL_SUSPENDS;
 
-/* Make items of files sent with a request, which are not cached: item_from_text of a text, as source_file_get would get it, and
- * item_from_sourcemap the look-up table of a script (NULL: none) and its source map, as sourcemap_get would. The map is `map` or, if that
- * is NULL, in a data URL: `embedded` or, if its data are NULL, the URL in the script's comment. */
+/* For files sent with a request, which are not cached. item_from_text makes an item of a text. item_from_sourcemap makes the look-up table
+ * of a script (NULL: none) and its source map; this is `map` or, if that is NULL, in a data URL: `embedded` or, if its data are NULL, the
+ * URL in the script's comment. */
 enum sl_code item_from_text(struct sl_str text, struct cache_item **item, struct sl_error *error);
 enum sl_code item_from_sourcemap(struct cache_item *script, struct cache_item *map, struct sl_str embedded,
                                  struct cache_item **item, struct sl_error *error) SL_SUSPENDS;

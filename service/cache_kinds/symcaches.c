@@ -17,14 +17,15 @@ struct rewriting { /* inputs of the conversion that change names and lines; NULL
     atomic_bool no_memory; /* a path could not be made, so its lines may not be mapped */
 };
 
-/* Opens the new table before it is stored: a writer's bug must not be cached for a week. */
+/* Checks the new table by opening it, then writes it to the entry: a table damaged by a bug of the converter would stay cached. */
 static enum sl_code symcaches_store(struct conversion *conversion, const struct converter_call *call,
                                     const struct sl_buf *out, struct sl_error *error)
 {
     struct sl_symcache cache;
     struct sl_error reason;
     if (sl_symcache_open(sl_buf_bytes(out), &cache, &reason) != SL_OK)
-        return sl_fail(error, SL_INTERNAL, "cannot open a newly converted symcache: %s", reason.message);
+        return sl_fail(error, SL_INTERNAL, "the symcache just made cannot be read, a bug of symloom: %s",
+                       reason.message);
     return conversion_write(conversion, call, out, error);
 }
 
@@ -54,7 +55,7 @@ static bool map_line(void *arg, const struct sl_file *file, uint32_t line, struc
         atomic_store(&r->no_memory, true);
     } else if (sl_il2cpp_lookup(r->lines, sl_buf_view(&path), line, &csharp, &csharp_line)) {
         new_file->comp_dir = new_file->directory = (struct sl_str){NULL, 0};
-        new_file->name = csharp;
+        new_file->name = csharp; /* a whole path */
         *new_line = csharp_line;
         changed = true;
     }
@@ -112,7 +113,7 @@ static enum sl_code write_symcache(struct conversion *conversion, const struct c
     if (code == SL_OK)
         code = sl_symcache_convert(object, &companions, &options, &conversion->parallel.parallel, &out, error);
     companions_close(&companions);
-    if (code == SL_OK && atomic_load(&rewriting->no_memory))
+    if (code == SL_OK && atomic_load(&rewriting->no_memory)) /* map_line could not translate every line */
         code = sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)
         code = symcaches_store(conversion, call, &out, error);
@@ -177,9 +178,9 @@ static enum sl_code get_rewriting(const struct symcache_request *request, struct
     if (code == SL_OK && request->lines)
         code = cache_get_own_file(&kind_il2cpp, request->lines, arena, &items->lines, error);
     bool is_final = code == SL_OK || code == SL_CANCELLED || code == SL_BUSY; /* these say nothing about the files */
-    return is_final
-               ? code
-               : sl_fail(error, SL_INTERNAL, "the BCSymbolMap or il2cpp mapping of the file is no longer in the cache");
+    return is_final ? code
+                    : sl_fail(error, SL_INTERNAL,
+                              "the BCSymbolMap or il2cpp mapping found for the file cannot be had any more");
 }
 
 /* Has a worker convert the object, with the other inputs found so far. `complete`: the companions among them are all that can be had. */
@@ -238,7 +239,7 @@ static enum sl_code symcaches_compute(void *context, struct cache_tmp *tmp, stru
     if (code != SL_OK)
         return code;
     code = convert_with_companions(request, arena, tmp->fd, &items, &outcome, error);
-    tmp->incomplete = items.companions.incomplete;
+    tmp->incomplete = items.companions.incomplete; /* then the entry is made again soon */
     struct cache_item *const used[] = {items.object, items.map, items.lines};
     for (size_t i = 0; i < sizeof used / sizeof *used; i++)
         cache_release(used[i]);
