@@ -218,7 +218,7 @@ static int write_bundle(struct bundle_run *b, const char *path, struct input *in
     int status = 0;
     if (p->failed)
         return report_no_memory();
-    if (p->packed_count && p->writer) {
+    if (p->packed_count && p->writer) { /* writer: NULL with --list */
         enum sl_code code = bundle_finish(p->writer, input->path, info, &error);
         output = result_path(b, path, slice);
         if (code != SL_OK || !output)
@@ -284,6 +284,7 @@ enum sl_code bundle_object_sources(const char *path, struct input *input, bool t
                                    struct sl_error *error)
 {
     struct source_paths paths;
+    /* 10 MiB: the default of `symloom bundle --max-file-size` */
     struct bundle_packing p = {.max_size = UINT64_C(10) << 20, .writer = sl_bundle_writer_new(bytes)};
     enum sl_code code = source_paths_read(input, &paths, error);
     if (code == SL_OK && !p.writer)
@@ -375,7 +376,7 @@ static int bundle_all(struct bundle_run *b)
 static int bundle_project(struct bundle_run *b, const char *directory)
 {
     const char *id = option_value(b->o, "debug-id", NULL), *output = option_value(b->o, "output", NULL);
-    char text[SL_DEBUG_ID_TEXT], path[4200];
+    char text[SL_DEBUG_ID_TEXT], path[4200]; /* PATH_MAX and the name of the bundle */
     struct sl_error error = {0};
     struct sl_buf bytes = {0};
     size_t exclude_count, count = 0;
@@ -410,7 +411,7 @@ static int bundle_project(struct bundle_run *b, const char *directory)
 static bool read_roots(struct bundle_run *b)
 {
     const char *const *values = option_values(b->o, "root", &b->root_count);
-    b->roots = calloc(b->root_count + 1, sizeof *b->roots);
+    b->roots = calloc(b->root_count + 1, sizeof *b->roots); /* + 1: never 0 items, so that NULL means out of memory */
     for (size_t i = 0; b->roots && i < b->root_count; i++) {
         const char *equals = strchr(values[i], '=');
         if (!equals || equals == values[i]) {

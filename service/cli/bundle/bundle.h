@@ -42,7 +42,7 @@ struct bundle_packing {
     /* results */
     struct sl_bundle_writer *writer; /* NULL: only list what would be packed */
     struct sl_arena arena;
-    struct sl_map seen;    /* paths that were packed or skipped already, so that no C# file is packed twice */
+    struct sl_map seen;    /* paths that were packed or skipped; C# files named by il2cpp's C++ are packed only once */
     struct sl_str *packed; /* paths of the packed files, in order */
     size_t packed_count, packed_capacity;
     struct skipped {
@@ -57,7 +57,7 @@ struct bundle_packing {
 /* Reads the sources with these paths and adds them to p->writer; with p->il2cpp also the C# files that they refer to. Records each path in
  * p->packed or p->skipped; sets p->failed when out of memory. */
 void pack_sources(struct bundle_packing *p, const struct source_paths *paths);
-void packing_free(struct bundle_packing *p);
+void packing_free(struct bundle_packing *p); /* all but the writer */
 
 /* Reads the regular file `path`, which must be UTF-8, into `out`, which is emptied first. Returns NULL, or why it cannot be used: a text
  * that is not to be freed. */
@@ -71,6 +71,6 @@ bool pack_line_mapping(struct bundle_packing *p, const struct source_paths *path
 /* ---- jvm.c ---- */
 
 /* Packs the sources of a project under URLs that follow from the package and file name of a JVM stack frame (`~/com/example/Main.jvm`).
- * `exclude`: globs of paths below `directory`. `*count`: number of packed files. 0, or the exit status after a report. */
+ * `exclude`: globs of paths below `directory`. `*count`: number of packed files. Returns 0, or the exit status after a report. */
 int bundle_jvm(const char *directory, const char *const *exclude, size_t exclude_count, uint64_t max_size, bool verbose,
                struct sl_bundle_writer *writer, size_t *count);

@@ -122,7 +122,7 @@ enum sl_code source_paths_read(struct input *input, struct source_paths *paths, 
     enum sl_code code = input_read_functions(input, threads_parallel(0), &c.sink, error);
     if (code == SL_NOT_FOUND) /* no debug information: it names no sources */
         code = SL_OK;
-    sl_dwarf_sources(input_debug(input), add_text, &c);
+    sl_dwarf_sources(input_debug(input), add_text, &c); /* like the rest, of no use but harmless after an error */
     if (sl_object_info(input->object)->format == SL_FORMAT_PORTABLEPDB)
         bundle_files_read_documents(paths, sl_object_file(input->object));
     else if (sl_object_embedded_ppdb(input->object, &paths->arena, &ppdb, NULL) == SL_OK)

@@ -44,7 +44,7 @@ static bool is_one_of(struct sl_str name, const char *const *names, size_t count
 }
 
 /* True if the pattern matches the whole path. Compares both name by name, between slashes; `**` matches any number of names. Names and
- * patterns that are too long do not match. */
+ * patterns that are too long do not match, nor paths that need a recursion deeper than MAX_DEPTH. */
 static bool matches(const char *pattern, const char *path, unsigned depth)
 {
     char part[MAX_PATTERN], name[256];
@@ -69,7 +69,8 @@ static bool matches(const char *pattern, const char *path, unsigned depth)
 static bool is_ignored(const struct bundle_rule *rules, const char *path, bool directory)
 {
     for (const struct bundle_rule *r = rules; r; r = r->next) {
-        const char *below = path + r->directory, *name = strrchr(below, '/');
+        const char *below = path + r->directory; /* relative to the directory of the rule's .gitignore */
+        const char *name = strrchr(below, '/');
         if (r->directories_only && !directory)
             continue;
         if (matches(r->pattern, r->anchored || !name ? below : name + 1, 0))
@@ -78,8 +79,8 @@ static bool is_ignored(const struct bundle_rule *rules, const char *path, bool d
     return false;
 }
 
-/* Adds the rule of a line of a .gitignore file in the directory whose path has `directory` bytes. Ignores blank lines, comments, and lines
- * for which there is no memory. */
+/* Adds the rule of a line of a .gitignore file in the directory whose path has `directory` bytes. Ignores blank lines, comments, lines
+ * that are too long, and lines for which there is no memory. */
 static void add_rule(struct jvm_source_walk *w, struct bundle_rule **rules, struct sl_str line, size_t directory)
 {
     struct bundle_rule rule = {.next = *rules, .directory = directory};
@@ -114,7 +115,7 @@ static void read_rules(struct jvm_source_walk *w, struct bundle_rule **rules, co
     char path[4096];
     size_t top = strlen(directory);
     if (snprintf(path, sizeof path, "%s/%s.gitignore", w->top, directory) < (int)sizeof path &&
-        !read_source(path, 1 << 20, &text))
+        !read_source(path, 1 << 20, &text)) /* a file of at most 1 MiB that could be read */
         for (struct sl_str rest = sl_buf_view(&text), line; sl_str_next_line(&rest, &line);)
             add_rule(w, rules, line, top);
     sl_buf_free(&text);
@@ -189,6 +190,7 @@ static void bundle_jvm_walk(struct jvm_source_walk *w, const char *directory, co
         int size = snprintf(path, sizeof path, "%s/%s%s", w->top, directory, entry->d_name);
         if (size < 0 || (size_t)size + 1 >= sizeof path) /* room for a slash */
             continue;
+        /* lstat: symbolic links are not followed */
         if (lstat(path, &st) != 0 || is_ignored(rules, path + top, S_ISDIR(st.st_mode)))
             continue;
         if (S_ISREG(st.st_mode) && is_source(sl_str(entry->d_name)))
@@ -211,7 +213,7 @@ static struct sl_str make_url(struct jvm_source_walk *w, struct sl_str path)
     const char *rest = behind_source_root(path.data);
     struct sl_buf url = {0};
     rest = rest ? rest : path.data;
-    const char *dot = strrchr(rest, '.');
+    const char *dot = strrchr(rest, '.'); /* not NULL: every listed source has an extension */
     sl_buf_cstr(&url, "~/");
     sl_buf_add(&url, rest, (size_t)(dot - rest));
     sl_buf_cstr(&url, ".jvm");
@@ -269,7 +271,7 @@ int bundle_jvm(const char *directory, const char *const *exclude, size_t exclude
     for (size_t i = 0; i < exclude_count; i++)
         add_rule(&w, &rules, sl_str(exclude[i]), 0);
     bundle_jvm_walk(&w, "", rules, 0);
-    if (w.count)
+    if (w.count) /* so that the bundle does not depend on the order of directory entries */
         qsort(w.paths, w.count, sizeof *w.paths, sl_str_order);
     bundle_jvm_pack(&w, max_size, verbose, writer, count);
     free(w.paths);

@@ -102,7 +102,7 @@ static const char *local_path(struct bundle_packing *p, struct sl_str path)
     return sl_arena_strndup(&p->arena, path.data, path.size);
 }
 
-/* Reads a source from this machine into p->scratch. NULL, or the reason why it cannot be read. */
+/* Reads a source from this machine into p->scratch. Returns NULL, or why it cannot be read. */
 static const char *read_path(struct bundle_packing *p, struct sl_str path)
 {
     const char *local = local_path(p, path);
@@ -242,7 +242,7 @@ static void write_marks(struct sl_json_writer *w, struct sl_str path, struct il2
     sl_json_put_key_str(w, path);
     sl_json_begin_object(w);
     for (size_t i = 0; i < m->count; i++) {
-        char line[12];
+        char line[12]; /* a 32-bit number */
         if (i == 0 || !sl_str_equal(m->items[i].file, m->items[i - 1].file)) {
             if (i)
                 sl_json_end_object(w);

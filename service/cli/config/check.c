@@ -49,6 +49,7 @@ static void check_symbols(struct checked_config *file)
 static void check_file(const struct config_check *c, struct checked_config *file)
 {
     file->problems.arena = &file->arena;
+    /* without a file, config_load checks the defaults */
     enum sl_code code = c->user && file->path
                             ? locator_read_config(file->path, &file->config, &file->problems, &file->error)
                             : config_load(file->path, &file->config, &file->problems, &file->error);

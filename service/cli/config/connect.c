@@ -96,7 +96,7 @@ static void check_source(struct connect_check *q)
         return;
     int fd = temporary_file();
     if (fd < 0)
-        q->code = sl_fail(&q->error, SL_BUSY, "cannot create a temporary file");
+        q->code = sl_fail(&q->error, SL_BUSY, "cannot create a temporary file for the answer of the source");
     else
         q->code = origin_fetch(&files[0], fd, &q->error);
     sl_close(fd);
@@ -184,7 +184,7 @@ static void check_store(struct connect_check *q)
     struct store_meta meta;
     q->code = store_init(q->target->config, &q->error);
     if (q->code == SL_OK)
-        q->code = store_stat(SL_STR("v1/symloom-check/0/symloom-check"), false, &meta, &q->error);
+        q->code = store_stat(SL_STR("v1/symloom-check/0/symloom-check"), false, &meta, &q->error); /* false: no MD5 */
     store_close();
 }
 
@@ -243,7 +243,7 @@ static void add_back_ends(struct connect_checks *all, const struct connect_targe
     const struct config_shared *shared = &config->shared;
     if (shared->redis_url)
         add_shared(all, target, "shared_cache.redis.url", shared->redis_url, check_redis);
-    else if (config_bounded_in_redis(config) && config->bounded.redis_url)
+    else if (config_bounded_in_redis(config) && config->bounded.redis_url) /* modules converted for the Mozilla API */
         add_shared(all, target, config->bounded.redis_url_key, config->bounded.redis_url, check_redis);
     add_bucket(all, target, "shared_cache", &shared->bucket, check_bucket);
     if (config->mozilla.on)
@@ -292,7 +292,7 @@ static void report_answer(const struct connect_check *q)
                       q->where, q->error.message);
         break;
     default:
-        if (strcmp(q->error.message, "destination is restricted") == 0)
+        if (strcmp(q->error.message, "destination is restricted") == 0) /* the error of fetch_get for such an address */
             value_problem(problems, &q->at, false, q->key,
                           "%s is not asked: its address is private or reserved; allow it with connect_to_reserved_ips "
                           "or allowed_reserved_networks",
@@ -306,7 +306,7 @@ static void report_answer(const struct connect_check *q)
 /* Returns how many checks check_sources and add_back_ends add at most, for all configurations together. */
 static size_t max_checks(const struct connect_target *targets, size_t count)
 {
-    enum { BACK_ENDS = 6 }; /* two Redis, the shared bucket, three stores: add_back_ends */
+    enum { BACK_ENDS = 6 }; /* add_back_ends adds at most a Redis, the shared bucket and three stores */
     size_t most = 0;
     for (size_t i = 0; i < count; i++)
         most += targets[i].config->source_count + targets[i].config->mozilla.source_count + targets[i].symbol_count +
@@ -340,7 +340,7 @@ void config_check_connections(const struct connect_target *targets, size_t count
         sl_arena_free(&all.items[i].arena);
     }
     if (all.failed)
-        value_problem(targets[0].problems, NULL, false, "", "out of memory");
+        value_problem(targets[0].problems, NULL, false, "", "out of memory: not all servers were checked");
     fetch_close();
     origin_close();
     log_stop();

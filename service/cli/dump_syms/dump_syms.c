@@ -100,8 +100,8 @@ static struct sl_str without_pdb(struct sl_str name)
     return (struct sl_str){name.data, name.size - (pdb ? 4 : 0)};
 }
 
-/* Opens the module's file in the directory --store; does nothing without that option. Name and id come from the debug file, so neither may
- * lead out of the store. Returns 0, or the exit status after a report. */
+/* Opens the module's file in the directory --store, `<name>/<id>/<name without .pdb>.sym`; does nothing without that option. Name and id
+ * come from the debug file, so neither may lead out of the store. Returns 0, or the exit status after a report. */
 static int open_store(struct dump_syms_run *d, struct sl_str module, struct sl_str id)
 {
     char path[MAX_STORE_PATH];
@@ -168,6 +168,7 @@ static bool add_plts(struct sl_breakpad_writer *w, struct sl_object *object, con
 static enum sl_code add_module(struct sl_breakpad_writer *w, struct dump_module *m, const struct options *o,
                                unsigned jobs, struct sl_arena *arena, struct sl_error *error)
 {
+    /* the partner, the second file of the module (a PDB beside its PE), may be the one with debug information */
     struct input *input = m->debug == m->partner.object && m->has_partner ? &m->partner : &m->main;
     enum sl_code code = input_read_functions(input, threads_parallel(jobs), sl_breakpad_writer_sink(w), error);
     if (code == SL_OK || code == SL_NOT_FOUND) /* without debug information the symbols are all there is */

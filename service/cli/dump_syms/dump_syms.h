@@ -14,8 +14,8 @@ bool dump_warns(const struct options *o); /* true with -w, or -v with a level th
 
 struct path_mapping;
 
-/* Reads --mapping-file, --mapping-src, --mapping-dest and --mapping-var. `*mapping` is NULL if none of the first three is given. 0, or the
- * exit status after a report on stderr; the caller frees `*mapping` in either case. */
+/* Reads --mapping-file, --mapping-src, --mapping-dest and --mapping-var. `*mapping` is NULL if none of the first three is given. Returns
+ * 0, or the exit status after a report on stderr; the caller frees `*mapping` in either case. */
 int path_mapping_read(const struct options *o, struct path_mapping **mapping);
 void path_mapping_free(struct path_mapping *mapping); /* may be NULL */
 
@@ -35,7 +35,7 @@ struct dump_module {
 };
 
 /* Opens the file and the other file of the module: that of --debug-file or --code-file, or one found in `directories` (ends with NULL) or
- * beside the file. 0, or the exit status after a report on stderr. The caller closes `module` in either case. */
+ * beside the file. Returns 0, or the exit status after a report on stderr. The caller closes `module` in either case. */
 int dump_module_open(struct dump_module *module, const char *path, const char *const *directories,
                      const struct options *o);
 bool dump_is_directory(const char *path); /* false for .dSYM bundles */
@@ -44,7 +44,7 @@ void dump_module_close(struct dump_module *module);
 /* ---- fetch.c ---- */
 
 /* Downloads the module with the ids in --debug-id and --code-id; `name` is its file name. Opens `*locator`, which has the symbol sources,
- * if it is NULL. 0, or the exit status after a report on stderr. The caller closes `module` in either case. */
+ * if it is NULL. Returns 0, or the exit status after a report on stderr. The caller closes `module` in either case. */
 int dump_module_fetch(struct dump_module *module, const char *name, const struct options *o, struct locator **locator);
 
 struct dump_header {        /* texts of the MODULE and INFO records, in an arena */

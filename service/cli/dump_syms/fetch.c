@@ -96,7 +96,7 @@ static void get_partner(struct dump_module *m, struct locator *locator, struct o
         m->code = m->partner.object;
         m->code_path = m->partner.path;
     }
-    sl_object_align_addresses(m->debug, m->code);
+    sl_object_align_addresses(m->debug, m->code); /* they may have been linked to different addresses */
 }
 
 /* Downloads the module's file and, if debug and unwind information are in two files, the other one. */
@@ -111,7 +111,7 @@ static enum sl_code get_module(struct dump_module *m, struct locator *locator, s
     m->debug = m->code = m->main.object;
     m->debug_path = m->code_path = m->main.path;
     if (!sl_debug_id_is_nil(&sl_object_info(m->main.object)->debug_id) || !id->has_debug_id)
-        sl_object_make_id(m->main.object, &m->id);
+        sl_object_make_id(m->main.object, &m->id); /* the file's own id or, without one, a hash of its contents */
     else
         m->id = id->debug_id; /* the id it was requested by */
     get_partner(m, locator, id);

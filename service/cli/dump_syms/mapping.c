@@ -205,7 +205,7 @@ static int dump_mapping_read_file(struct path_mapping *m, const char *path, stru
 {
     struct sl_mapping mapping;
     struct sl_error error = {0};
-    char problem[200];
+    char problem[4400]; /* with the path */
     if (sl_map_file(path, &mapping, &error) != SL_OK)
         return report_error(1, error.message, NULL);
     struct sl_str text = dump_mapping_copy(m, (struct sl_str){(const char *)mapping.bytes.data, mapping.bytes.size});
@@ -213,9 +213,9 @@ static int dump_mapping_read_file(struct path_mapping *m, const char *path, stru
     struct sl_json j = sl_json(text, &m->arena, false); /* false: standard JSON only */
     value_from_json(&m->arena, &j, file);
     if (sl_json_end(&j))
-        return file->type == VALUE_MAP ? 0 : report_error(1, "the mapping file is not a JSON object", "");
+        return file->type == VALUE_MAP ? 0 : report_error(1, "the mapping file is not a JSON object", path);
     struct sl_json_position position = sl_json_position(text, j.at);
-    snprintf(problem, sizeof problem, "%s at line %zu column %zu", j.problem, position.line, position.column);
+    snprintf(problem, sizeof problem, "%s: %s at line %zu column %zu", path, j.problem, position.line, position.column);
     return report_error(1, "the mapping file is not a JSON object", problem);
 }
 

@@ -41,7 +41,7 @@ static int open_given(struct dump_module *m, const char *path)
     const struct sl_object_info *info = sl_object_info(m->main.object);
     const struct input_options same_arch = {.arch = sl_arch_name(info->arch)};
     enum sl_code code = input_open(path, &same_arch, &m->partner, &error);
-    m->has_partner = true;
+    m->has_partner = true; /* also after an error, so that it is closed */
     if (code != SL_OK || !m->partner.object)
         return report_file_error(path, code == SL_OK ? SL_UNSUPPORTED : code, &error);
     m->partner.options = NULL; /* `same_arch` ends here */
@@ -125,7 +125,7 @@ static int find_partner(struct dump_module *m, const struct options *o)
         m->debug = m->partner.object;
         m->debug_path = m->partner.path;
     }
-    sl_object_align_addresses(m->debug, m->code);
+    sl_object_align_addresses(m->debug, m->code); /* they may have been linked to different addresses */
     return 0;
 }
 
@@ -133,7 +133,7 @@ int dump_module_open(struct dump_module *m, const char *path, const char *const 
 {
     struct sl_error error = {0};
     struct input_options options = {.arch = option_value(o, "arch", NULL)};
-    /* --debug-file is a file: find_partner opens it */
+    /* a --debug-file that is a directory would be among `directories`; a file is opened by find_partner */
     bool given = option_value(o, "debug-file", NULL) && !*directories;
     options.debug_directories = directories;
     options.find_debug = !given && !option_given(o, "pe") && !option_given(o, "code-file");

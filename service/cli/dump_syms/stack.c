@@ -60,7 +60,8 @@ struct unwind_writer {
     struct sl_breakpad_writer *writer;
 };
 
-/* Receives the address range of an unwind entry: tells the writer that there is code, which needs a FUNC record if no function has it. */
+/* Receives the address range of an unwind entry: tells the writer that there is code, which gets a FUNC record of its own if it is in no
+ * function. */
 static enum sl_code add_code(struct sl_unwind_sink *sink, const struct sl_unwind_range *range, struct sl_error *error)
 {
     struct unwind_writer *known = (struct unwind_writer *)sink;

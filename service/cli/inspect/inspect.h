@@ -48,10 +48,11 @@ struct inspect_results {
 void findings_make(struct inspect_results *f);
 void findings_free(struct inspect_results *f);
 
-/* Returns the sorted keys of a map. The caller frees the array. */
+/* Returns the sorted keys of a map; NULL when out of memory. The caller frees the array. */
 struct sl_str *findings_sorted(const struct sl_map *map);
 
-/* Appends the URL from which the source file `path` can be downloaded, by the object's Source Link rules; nothing when no rule matches. */
+/* Appends the URL from which the source file `path` can be downloaded: by the source bundle, the Source Link rules or what else the object
+ * says of its files; nothing when there is none. */
 void findings_link(const struct inspect_results *f, struct sl_str path, struct sl_buf *url);
 
 /* Returns the file of a source bundle that has `path` as its URL; NULL when there is none, or when a file of the bundle has it as its
@@ -68,7 +69,8 @@ void inspect_put_size(struct sl_buf *out, uint64_t size);
 
 void findings_print(struct inspect_results *f, struct sl_buf *out);
 void findings_json(struct inspect_results *f, struct sl_json_writer *w);
-/* Adds a function or inlined call to the list of functions: a line, indented by `depth` (0: function), or with --json an object. */
+/* Adds a function or inlined call to the list of functions: a line, indented by `depth` (0: function), or with --json the beginning of an
+ * object. The caller adds the inlined calls and ends the array `inlinees` and the object. */
 void findings_add_function(struct inspect_results *f, const struct sl_function *function, struct sl_str name,
                            struct sl_str location, unsigned depth);
 /* Writes one element of the JSON array `variants`: the ids and architecture of an object of the file. */

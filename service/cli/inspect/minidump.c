@@ -224,8 +224,8 @@ static bool is_minidump(struct sl_bytes bytes)
            sl_microdump_is_in(bytes);
 }
 
-/* Reads the dump into view->dump. If it is unreadable or yields no stacks, sets view->problem and view->unusable, whose texts are in
- * `error`. */
+/* Reads the dump into view->dump. Sets view->unusable if it yields no stacks, and also view->problem if it is unreadable. Both point to the
+ * text of `error`. */
 static void dump_read(struct dump_view *view, struct sl_bytes bytes, struct sl_arena *arena, struct sl_error *error)
 {
     if (sl_minidump_read(bytes, arena, &view->dump, error) != SL_OK)

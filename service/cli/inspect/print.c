@@ -230,6 +230,7 @@ static void print_producers(struct inspect_results *f, struct sl_buf *out)
     for (size_t i = 0; names && i < f->producers.count; i++) {
         sl_buf_printf(out, "  %-12s ", label);
         output_put_safe(out, names[i]);
+        /* the map's values are counts, not pointers */
         sl_buf_printf(out, " (%zu units)\n", (size_t)(uintptr_t)sl_map_get(&f->producers, names[i]));
         label = "";
     }

@@ -164,7 +164,8 @@ static void inspect_open_bundle(struct inspect_results *f)
         hint(f, "cannot read the bundle: %s", error.message);
 }
 
-/* Lists the files of a source bundle by path, URL or name; those that are in the archive count as embedded. */
+/* Lists the files of a source bundle by path, URL or name; those that are in the archive count as embedded. When out of memory the list
+ * ends early. */
 static void read_bundle(struct inspect_results *f)
 {
     bool ok = f->bundle != NULL;
@@ -307,6 +308,7 @@ static const char *describe_problem(struct sl_object *object)
         info->format == SL_FORMAT_ELF && !info->code_id.size && !f->has_debug_info && !has_section(object, ".symtab");
     bool has_names = info->format == SL_FORMAT_WASM ? has_section(object, "name") : f->has_symbols;
     struct sl_debug_id id;
+    /* a file without an id is of use if it has names and an id can be made from its contents */
     bool nameless = sl_debug_id_is_nil(&info->debug_id) && !(has_names && sl_object_make_id(object, &id));
     if ((nameless && !f->has_debug_info) || made_up)
         return "missing debug identifier, likely stripped";

@@ -7,7 +7,7 @@
 struct sourcemap_summary {
     struct sl_sourcemap map;
     struct sl_error problem; /* code SL_OK: no problem */
-    /* `contents`: sources with text; `lines` of the script that have mappings, `tokens` */
+    /* numbers of sources, sources whose text the map contains, names, mappings, and lines of the script that have mappings */
     uint64_t sources, contents, names, tokens, lines;
     uint64_t ignored;    /* sources in the ignore list */
     bool *ignores;       /* per source; NULL unless some are ignored */
@@ -41,7 +41,8 @@ static void count_tokens(struct sourcemap_summary *s)
     sl_sourcemap_tokens(&s->map, &tokens);
     while (sl_sourcemap_batch(&tokens, &batch, &s->problem) == SL_OK && batch.count)
         for (uint32_t i = 0; i < batch.count; i++) {
-            s->lines += !s->tokens++ || batch.line[i] != line; /* mappings are sorted by line */
+            /* 1 for the first mapping and for each with another line than the one before: mappings are sorted by line */
+            s->lines += !s->tokens++ || batch.line[i] != line;
             line = batch.line[i];
         }
 }
