@@ -55,7 +55,7 @@ void output_put_safe_but(struct sl_buf *out, struct sl_str text, char kept);
  * devices are written in place. */
 struct output_file {
     int fd;
-    /* `temporary` is the name until then; empty: the file at `path` is written in place */
+    /* `temporary` is the file's name until it is complete; empty: the file at `path` is written in place */
     char path[4096], temporary[4096];
     struct sl_buf pending;
     int failed; /* errno of the first write that failed */
@@ -66,12 +66,12 @@ enum sl_code output_file_temporary(struct output_file *file, struct sl_error *er
 bool output_file_write(struct output_file *file, struct sl_str text);
 /* Publishes the file, or removes it if `publishes` is false. If a write has failed, the file is removed and that error is returned. */
 enum sl_code output_file_close(struct output_file *file, bool publishes, struct sl_error *error);
-/* Creates a directory for results unless it exists. 0, or an exit status after a report. */
+/* Creates a directory for results unless it exists. Returns 0, or an exit status after a report. */
 int output_directory(const char *path);
 /* Writes a whole file, which gets its name only once it is complete. */
 enum sl_code output_file_put(const char *path, struct sl_bytes bytes, struct sl_error *error);
 
-/* Prints "error: <message>" and, unless `cause` is NULL, "  caused by: <cause>" on stderr. Returns `status`. */
+/* Prints "error: <message>" and, unless `cause` is NULL or empty, "  caused by: <cause>" on stderr. Returns `status`. */
 int report_error(int status, const char *message, const char *cause);
 int report_no_memory(void); /* returns 1 */
 /* Prints lines on stderr without a prefix; arguments as for printf. */
@@ -84,7 +84,7 @@ int report_file_error(const char *path, enum sl_code code, const struct sl_error
 
 /* ---- debug_file.c, files.c: files ---- */
 
-/* Opens an unlinked file in temp_dir(). -1 on an error, which errno names. */
+/* Creates a file in temp_dir() and unlinks it. Returns its descriptor, or -1 with errno set. */
 int temporary_file(void);
 
 /* Reads a pipe, standard input or a file of /proc to its end and appends it to `out`. `path` is for error messages. */
@@ -164,10 +164,11 @@ struct input {
     struct sl_buf converted;
     struct sl_symcache cache;
     bool has_cache, is_symbfile;
-    bool has_root; /* `cache` is a symbfile's return pads: an empty function encloses all, and is not to be shown */
-    bool has_dwo;  /* the conversion read .dwo files or object files of a debug map, or looked for some */
-    bool alone;    /* downloaded, or a member of a library: do not look for companion files beside it */
-    struct sl_buf notes; /* missing debug information, and where it was searched: lines */
+    bool
+        has_root; /* `cache` is made of a symbfile's frames of single return addresses, and encloses all functions in a nameless one */
+    bool has_dwo;        /* the conversion read .dwo files or object files of a debug map, or looked for some */
+    bool alone;          /* downloaded, or a member of a library: do not look for companion files beside it */
+    struct sl_buf notes; /* lines that say which debug information is missing, and where it was searched */
     const struct input_options *options;
 };
 

@@ -180,7 +180,7 @@ bool debug_file_select_object(const struct sl_object *object, struct sl_bytes by
             right = has_checksum(info, bytes);
         }
         if (usable && (same_id(info, other) || right || has_same_code(object, *debug))) {
-            sl_object_align_addresses(*debug, object);
+            sl_object_align_addresses(*debug, object); /* it may have been linked to other addresses */
             return true;
         }
         sl_object_close(*debug);

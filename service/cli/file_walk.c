@@ -21,7 +21,7 @@ static bool enter_directory(struct file_walk *walk, const struct stat *st)
     char *copy = sl_arena_strndup(&walk->keys, (const char *)key, sizeof key);
     void **slot = copy ? sl_map_find_or_add(&walk->entered, (struct sl_str){copy, sizeof key}, &is_new) : NULL;
     if (slot)
-        *slot = walk;
+        *slot = walk; /* any value: only the keys matter */
     return slot && is_new;
 }
 

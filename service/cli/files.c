@@ -87,6 +87,7 @@ static enum sl_code open_object(struct input *input, struct sl_error *error)
         return open_arch(input, arch, error);
     }
     if (input->archive.count == 1)
+        /* .mapping: pages that were read are dropped from memory */
         return sl_archive_object(&input->archive, 0, &(struct sl_object_limits){.mapping = input->mapping},
                                  &input->object, error);
     return open_arch(input, machine_arch(), error);
@@ -177,6 +178,7 @@ enum sl_code input_open(const char *path, const struct input_options *options, s
         return code;
     code = open_object(input, error);
     if (code == SL_OK && options && options->find_debug && !sl_object_info(input->object)->features.has_debug_info)
+        /* if it finds none, input->notes say so */
         debug_file_find(input->object, input->path, options->debug_directories, options->dsym_hints, &input->debug,
                         input);
     return code;

@@ -37,11 +37,12 @@ static uintptr_t grow(void)
 
 void heap_configure_for_one_job(void)
 {
-    if (is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA))
+    if (is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA)) /* spare memory could then make the job fail */
         return;
     mallopt(M_ARENA_MAX, 1); /* arenas of threads would use small pages */
     mallopt(M_MMAP_THRESHOLD, KEPT);
     mallopt(M_TRIM_THRESHOLD, INT_MAX); /* never give freed memory back */
+    /* all that the heap has grown by, except the first bytes (PLAIN), rounded to whole huge pages */
     uintptr_t from = (grow() + PLAIN + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1), end = (uintptr_t)sbrk(0);
     if (from < end)
         madvise((void *)from, end - from, MADV_HUGEPAGE); /* a hint: without huge pages, small ones are used */

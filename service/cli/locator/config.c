@@ -62,7 +62,7 @@ enum sl_code locator_read_config(const char *path, struct config **config, struc
     *config = NULL;
     if (!is_of_older_tool(path))
         return config_load(path, config, problems, error);
-    enum sl_code code = plain_config_read(path, &text, error);
+    enum sl_code code = plain_config_read(path, &text, error); /* converts it to YAML */
     if (code == SL_OK)
         code = config_parse(sl_buf_view(&text), path, config, problems, error);
     sl_buf_free(&text);
@@ -102,7 +102,7 @@ static bool has_key(struct sl_str text, const char *key)
 static unsigned wrap_as_sources(struct sl_str text, struct sl_buf *yaml)
 {
     size_t at = 0;
-    while (at < text.size) { /* skip comments and blank lines */
+    while (at < text.size) { /* skip comments and blank lines; a NUL follows the text, for strcspn */
         at += text.data[at] == '#' ? strcspn(text.data + at, "\n") : 0;
         if (at >= text.size || !strchr(" \t\r\n", text.data[at]))
             break;

@@ -122,12 +122,13 @@ static enum sl_code make_indexes(struct locator *b, struct sl_error *error)
     size_t count = b->preferred.root_count;
     bool good = !count || (b->indexes = calloc(count, sizeof(struct file_index *)));
     for (size_t i = 0; i < count && good; i++)
+        /* 1, false: one root, a directory */
         good = (b->indexes[i] = file_index_new(&b->preferred.roots[i], 1, false)) != NULL;
     return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-/* Fills the lists of sources and creates the indexes. Sources of the command line come before those of the configuration, so they are
- * searched first. */
+/* Fills the lists of sources and creates the indexes. Searched first (b->preferred) are --symbols, `symbols` of the configuration, then the
+ * other sources of the command line; `sources` of the configuration come last (b->configured). */
 static enum sl_code add_sources(struct locator *b, const char *servers, struct sl_error *error)
 {
     size_t count;

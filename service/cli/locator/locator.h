@@ -28,8 +28,8 @@
 struct locator;
 
 /* Reads options and configuration; no source is contacted yet. `servers`: an additional symbol path, may be NULL. `verbosity`: the log
- * level, NULL for warnings. The options must outlive the locator. SL_INTERNAL for all errors, such as unusable options; problems in
- * configuration files are reported on stderr. */
+ * level, NULL for warnings. The options must outlive the locator. SL_INTERNAL for unusable options and configuration files, whose
+ * problems are reported on stderr; SL_BUSY when out of memory at the start. */
 enum sl_code locator_open(const struct options *o, const char *servers, const char *verbosity, struct locator **locator,
                           struct sl_error *error);
 void locator_close(struct locator *locator); /* may be NULL */
@@ -40,8 +40,8 @@ void locator_close(struct locator *locator); /* may be NULL */
 enum sl_code locator_get(struct locator *locator, const struct object_id *id, enum purpose purpose,
                          struct sl_bytes *bytes, struct sl_error *error);
 
-/* Finds a file with the errors of locator_get, and opens it as an input called `name`; attaches the supplementary file (dwz) that its debug
- * information needs, if a source has it. Close the input before locator_close. */
+/* Finds a file as locator_get does, with its errors, and opens it as an input called `name`; attaches the supplementary file (dwz) that its
+ * debug information needs, if a source has it. Close the input before locator_close. */
 enum sl_code locator_open_input(struct locator *locator, const struct object_id *id, enum purpose purpose,
                                 const char *name, struct input *input, struct sl_error *error);
 
@@ -83,23 +83,24 @@ struct locator_source_list { /* allocated in the arena */
     unsigned local;     /* number of directories so far */
     const char **roots; /* directories and files of layout `auto`: each gets an index of the files below it */
     size_t root_count;
-    size_t *root_of; /* per item: the `roots` entry, counted from 1, that it is a layout of; 0: none */
+    size_t *root_of; /* per item: the number, from 1, of the root that it searches by one layout; 0: it is of no root */
 };
 
 /* The layouts tried, in order, for a directory given without one. */
 enum { ANY_LAYOUTS = 6 };
 extern const enum layout_type any_layouts[ANY_LAYOUTS];
-/* Checks that the directories and files among the values of --symbols exist ([LAYOUT:]PATH; not the directories of srv*): 0, or 2 after a
- * report of the first that does not. */
+/* Checks that the directories and files among the values of --symbols exist ([LAYOUT:]PATH; not the directories of srv*). Returns 0, or 2
+ * after a report of the first that does not. */
 int source_paths_check(const char *const *paths, size_t count);
 /* Returns the part of [LAYOUT:]PATH after the layout; the whole text when there is none. */
 const char *source_path_without_layout(const char *text);
 /* Adds a source; leaves out one on the network if list->network is false. Paths are made absolute, since cache keys contain them. False
  * when out of memory. */
 bool source_list_add(struct locator_source_list *list, const struct source *source);
-/* Adds the sources of [LAYOUT:]PATH, [LAYOUT:]URL, srv*.. or @preset. SL_MALFORMED for an unknown preset, SL_INTERNAL. */
+/* Adds the sources of [LAYOUT:]PATH, [LAYOUT:]URL, srv*.. or @preset. SL_MALFORMED for an unknown preset or an unusable URL, SL_BUSY when
+ * out of memory. */
 enum sl_code source_list_symbols(struct locator_source_list *list, const char *text, struct sl_error *error);
-/* Adds the sources of a symbol path: items as of source_list_symbols, separated by semicolons or line ends. */
+/* Adds the sources of a symbol path: texts for source_list_symbols, separated by semicolons or line ends. */
 enum sl_code source_list_path(struct locator_source_list *list, const char *text, struct sl_error *error);
 /* Adds a source for each URL in `urls`, the value of $DEBUGINFOD_URLS. SL_MALFORMED for an unusable URL. */
 enum sl_code source_list_debuginfod(struct locator_source_list *list, const char *urls, struct sl_error *error);

@@ -37,6 +37,7 @@ static struct sl_str absolute(struct locator_source_list *list, struct sl_str pa
     char here[4096], whole[8192];
     if (sl_str_starts(path, SL_STR("/")) || !getcwd(here, sizeof here))
         return copy_text(list, path.data, path.size);
+    /* the directory "/" ends with a slash already */
     int size = snprintf(whole, sizeof whole, "%s/" SL_STR_FMT, here[1] ? here : "", SL_STR_ARG(path));
     return size < (int)sizeof whole ? copy_text(list, whole, (size_t)size) : (struct sl_str){NULL, 0};
 }
@@ -57,7 +58,8 @@ bool source_list_add(struct locator_source_list *list, const struct source *sour
     return true;
 }
 
-/* Adds a source whose id and path or URL are copies in the arena; one of them is NULL if memory ran out: SL_BUSY. */
+/* Adds a source whose id and path or URL were copied to the arena. SL_BUSY if one of these copies failed (data NULL), or when out of
+ * memory. */
 static enum sl_code add_copied(struct locator_source_list *list, const struct source *source, struct sl_error *error)
 {
     bool complete = source->id.data && (source->type == SOURCE_FILESYSTEM ? source->path.data : source->url.data);
@@ -244,7 +246,7 @@ enum sl_code source_list_symbols(struct locator_source_list *list, const char *t
     text = read_layout(text, &layout, &any);
     if (is_url(text))
         return add_server(list, sl_str(text), layout, 0, error);
-    list->local++;
+    list->local++; /* part of the id of the next directory */
     return any ? add_any_layout(list, text, error) : add_directory(list, text, layout, error);
 }
 

@@ -108,6 +108,7 @@ static bool make_lines(struct dwarf_unit_index *w, struct dwarf_index_unit *u)
     for (size_t i = 0; i < listing->row_count; i++) {
         if (!s) { /* the first row of a sequence */
             s = &u->sequences[u->sequence_count];
+            /* `number` counts down, so that of sequences with the same addresses the later one is sorted first */
             *s = (struct dwarf_index_sequence){.first = (uint32_t)u->row_count,
                                                .number = UINT32_MAX - (uint32_t)u->sequence_count};
             u->sequence_count++;
@@ -216,6 +217,7 @@ static bool make_functions(struct dwarf_unit_index *w, struct dwarf_index_unit *
         struct dwarf_index_function *f = &u->functions[i];
         f->entry = &listing->functions[i];
         f->name = f->entry->name;
+        /* then the name is also that of the symbol, which need not be searched */
         f->is_settled = f->entry->has_linkage_name || has_plain_names(listing->language);
         f->ranges = ranges + f->entry->first_range;
         for (uint32_t j = 0; ok && j < f->entry->range_count; j++)

@@ -16,7 +16,7 @@
 
 struct gnu_tables {
     struct dwarf_unit_index *written;
-    struct dwarf_index_symbol *symbols; /* by section and address; of several the largest, else the first */
+    struct dwarf_index_symbol *symbols; /* sorted by section and address; at each address only the largest */
     size_t symbol_count;
     const struct dwarf_index_symbol *last; /* the symbol found last, which is tried first */
     bool failed;
