@@ -93,7 +93,7 @@ static enum sl_code convert_texts(const struct sourcemap_texts *texts, int fd, s
 {
     struct sl_smcache_options now = options_now();
     struct sourcemap_options options = {now.partial_scopes, now.compat_names};
-    struct sourcemap_result outcome;
+    struct sourcemap_result outcome = {0}; /* convert_to_item may fail before it runs the converter */
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = fd};
     struct conversion_description about = {.location = texts->location, .kind = kind_sourcemap_caches.name};
     converter_add_item(&call, INPUT_SCRIPT, texts->script); /* adds nothing if it is NULL */
