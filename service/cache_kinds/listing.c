@@ -92,7 +92,8 @@ static enum sl_code make_segment(const struct source_index_request *r, struct ca
         return code;
     file.max_size = INDEX_MAX;
     code = origin_fetch(&file, raw.fd, error);
-    if (code == SL_OK && sl_map_fd(raw.fd, &mapping, error) != SL_OK)
+    if (code == SL_OK &&
+        sl_map_fd(raw.fd, &mapping, error) != SL_OK) /* the cause is local, not at the source: SL_INTERNAL */
         code = error->code == SL_BUSY
                    ? SL_BUSY
                    : sl_fail(error, SL_INTERNAL, "cannot map segment %u of the symstore index into memory", r->number);

@@ -136,7 +136,7 @@ static enum sl_code find_source_path(struct conversion *conversion, const struct
     if (code != SL_OK)
         return code;
     struct sl_dwarf_listing *listing = sl_dwarf_listing_new(object, NULL);
-    if (listing) /* NULL: the object has no DWARF */
+    if (listing) /* NULL: no .debug_info, or out of memory */
         code = search_units(conversion, listing, &p, error);
     if (code == SL_OK && !p.found->named && (p.account.failed || p.path.failed)) /* not every file was compared */
         code = sl_budget_fail(&conversion->budget, error);

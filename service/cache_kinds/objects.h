@@ -41,9 +41,9 @@ struct symcache_request {
     struct sl_str scope; /* scope of the symcache: private if one of the files is */
 };
 
-/* For a struct symcache_request: make its cache key, name the entry that the symcache is made from (its object), return the name of its
- * queue (that of the object), and copy it with all texts. */
+/* Makes the key under which a symcache is cached: the files and options that it is made with. False when out of memory. */
 bool symcache_request_key(const struct symcache_request *request, struct sl_arena *arena, struct cache_key *key);
+/* For cache_kind.base, .queue_name and .retain of symcaches. Base and queue are those of the request's object. */
 bool symcache_request_base(const void *request, struct sl_arena *arena, const struct cache_kind **kind,
                            struct cache_key *key, const void **context);
 struct sl_str symcache_request_queue_name(const void *request);

@@ -53,7 +53,8 @@ static bool map_line(void *arg, const struct sl_file *file, uint32_t line, struc
     sl_path_full(&path, new_file->comp_dir, new_file->directory, new_file->name);
     if (path.failed) {
         atomic_store(&r->no_memory, true);
-    } else if (sl_il2cpp_lookup(r->lines, sl_buf_view(&path), line, &csharp, &csharp_line)) {
+    } else if (sl_il2cpp_lookup(r->lines, sl_buf_view(&path), line, &csharp,
+                                &csharp_line)) { /* the map kept the line */
         new_file->comp_dir = new_file->directory = (struct sl_str){NULL, 0};
         new_file->name = csharp; /* a whole path */
         *new_line = csharp_line;

@@ -356,7 +356,7 @@ static int dump_module(struct dump_syms_run *d, struct dump_module *first)
         .info_count = header.info_count,
         .base = option_given(d->o, "preserve-load-address") ? sl_object_info(first->code)->load_address : 0,
         .header_only = option_given(d->o, "header-only"),
-        .unnamed = unnamed_in(first, &arena),
+        .unnamed = unnamed_in(first, &arena), /* name of functions that only unwind information tells of */
         .inlines = option_given(d->o, "inlines") || option_given(d->o, "i"),
         .multiple = !option_given(d->o, "no-multiple"),
         .prefer_public = option_given(d->o, "prefer-public"),

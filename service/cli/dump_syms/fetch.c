@@ -77,7 +77,7 @@ static void get_partner(struct dump_module *m, struct locator *locator, struct o
     struct sl_error error;
     if (!debug && info->features.has_unwind_info)
         return;
-    complete(id, info);
+    complete(id, info); /* the main file may know ids that the command line does not give */
     char *name =
         strndup(debug ? id->debug_file.data : id->code_file.data, debug ? id->debug_file.size : id->code_file.size);
     enum sl_code code =

@@ -226,7 +226,7 @@ static bool inspect_members(struct inspection *in, const char *path)
         return false;
     bool is_archive = sl_ar_detect(mapping.bytes);
     size_t shown = in->shown;
-    sl_ar_open(mapping.bytes, &ar);
+    sl_ar_open(mapping.bytes, &ar);                              /* only sets `ar`, so it does no harm to other files */
     while (is_archive && !ar.thin && sl_ar_next(&ar, &member)) { /* thin: the members are other files */
         struct input input = {.path = name, .mapping = {.bytes = member.bytes}, .alone = true};
         snprintf(name, sizeof name, "%s(" SL_STR_FMT ")", path, SL_STR_ARG(member.name));

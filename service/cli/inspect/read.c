@@ -129,7 +129,7 @@ static bool inspect_read_documents(struct inspect_results *f, const struct sl_pp
     }
     for (uint32_t method = 1; ok && method <= info->method_count; method++) {
         sl_ppdb_points_begin(ppdb, method, &points);
-        ok = sl_account_spend(&account, (uint32_t)sl_reader_left(&points.blob) + 1);
+        ok = sl_account_spend(&account, (uint32_t)sl_reader_left(&points.blob) + 1); /* + 1: even without points */
         while (ok && sl_ppdb_points_next(&points, &point))
             f->counts.lines += !point.hidden;
     }

@@ -48,7 +48,7 @@ static bool index_symbols(struct gnu_tables *t)
     for (size_t i = 0; ok && i < count; i++) {
         const struct sl_table_symbol *s = &all[i];
         if (s->is_file) {
-            file = s->name.data ? s->name : SL_STR("");
+            file = s->name.data ? s->name : SL_STR(""); /* not NULL, which means no STT_FILE symbol */
             apart = apart || seen;
             continue;
         }
@@ -68,7 +68,7 @@ static bool index_symbols(struct gnu_tables *t)
         struct dwarf_index_symbol *last = t->symbol_count ? &t->symbols[t->symbol_count - 1] : NULL;
         if (!last || last->address != s.address || last->section != s.section)
             t->symbols[t->symbol_count++] = s;
-        else if ((s.size ? s.size : 1) > (last->size ? last->size : 1))
+        else if ((s.size ? s.size : 1) > (last->size ? last->size : 1)) /* without size: as if of 1 byte */
             *last = s;
     }
     if (ok && t->symbol_count) /* so far they are sorted by address first */
