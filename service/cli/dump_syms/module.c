@@ -103,8 +103,9 @@ static int find_partner(struct dump_module *m, const struct options *o)
 {
     const char *debug = option_value(o, "debug-file", NULL), *code = option_value(o, "code-file", NULL);
     enum sl_format format = sl_object_info(m->main.object)->format;
+    bool debug_given = debug && !dump_is_directory(debug); /* a directory is only searched */
     int status = 0;
-    if (debug && !dump_is_directory(debug))
+    if (debug_given)
         status = open_given(m, debug);
     else if (code)
         status = open_given(m, code);
@@ -117,7 +118,7 @@ static int find_partner(struct dump_module *m, const struct options *o)
     m->debug_path = m->code_path = m->main.path;
     if (status || !m->has_partner)
         return status;
-    bool partner_is_code = sl_object_info(m->partner.object)->format == SL_FORMAT_PE || (code && !debug);
+    bool partner_is_code = sl_object_info(m->partner.object)->format == SL_FORMAT_PE || (code && !debug_given);
     if (partner_is_code) {
         m->code = m->partner.object;
         m->code_path = m->partner.path;
