@@ -155,6 +155,7 @@ static enum sl_code fetch_web(const struct source_request *request, struct cache
         .headers = request->headers,
         .header_count = request->header_count,
         .accept_invalid_certs = request->accept_invalid_certs,
+        /* not `trusted`: reserved addresses are refused */
         .deny_list = true, /* many failures block the host for a while */
         .source = "web-scraping",
         .refuse_pages = names_code(request->url), /* then a web page can only be an error page */
