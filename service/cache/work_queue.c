@@ -52,7 +52,8 @@ static void drop_idle(struct work_queue *queue)
     free(queue);
 }
 
-/* Adds `by` to the metric of the flights that wait for a fiber. It has two values: the disk queue, and all queues of computations. */
+/* Adds `by` to the metric that counts the flights (in-flight look-ups) that wait for a fiber: one number for the disk queue, one for all
+ * queues of computations. */
 static void count_waiting(const struct work_queue *changed, long by)
 {
     static long disk, computation;

@@ -10,8 +10,8 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 
-/* Share of the refreshes that are left out: an entry in use is offered for a refresh every hour, but the rules by which buckets delete
- * old objects count days. */
+/* Percentage of the refreshes that are left out: an entry in use is offered for a refresh every hour, but buckets delete objects only when
+ * they are days old. */
 enum { REFRESHES_DROPPED_PERCENT = 95 };
 
 static struct {

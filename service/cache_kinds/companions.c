@@ -1,4 +1,5 @@
-/* Companions: files with other parts of an object's debug information (DWARF package, dwz file), from the source of the object. */
+/* Companions: files with other parts of an object's debug information (DWARF package, dwz file), from the symbol source that had the
+ * object. */
 #include "dwarf/dwarf.h"
 #include "cache_kinds/impl.h"
 

@@ -41,7 +41,7 @@ enum sl_code convert_to_entry(const struct object_request *request, const struct
     return code;
 }
 
-/* Opens an unlinked temporary file in the cache's directory, whose descriptor `*fd` becomes. Called on the pool, or outside of fibers. */
+/* Opens an unlinked temporary file in the cache's directory; `*fd` becomes its descriptor. Called on the pool, or outside of fibers. */
 static enum sl_code open_work_file(void *fd, struct sl_error *error)
 {
     *(int *)fd = sl_unlinked_file(cache_tmp_dir());

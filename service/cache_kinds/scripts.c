@@ -1,4 +1,5 @@
-/* Finds the debug id and source map reference in a script's comments, once while the script is in the memory layer of the cache. */
+/* Finds the debug id and source map reference in a script's comments, and keeps them as long as the script is in the memory layer of the
+ * cache. */
 #include "cache_kinds/impl.h"
 
 #include <errno.h>

@@ -101,7 +101,7 @@ static enum sl_code decode_file(const struct source_request *request, int fd, st
 
 struct web_file {
     const struct source_request *request;
-    char *map;        /* note of the cache entry: receives the URL of the source map in the response's header */
+    char *map;        /* text stored with the cache entry: the URL of the source map in the response's header */
     bool by_old_name; /* `map` is from the obsolete header field X-SourceMap */
 };
 

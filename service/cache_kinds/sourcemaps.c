@@ -184,7 +184,7 @@ static void put_origin(struct sl_buf *text, const struct source_request *request
     sl_buf_cstr(text, "\n");
 }
 
-/* Adds the options that change the table's bytes to the key. */
+/* Adds to the cache key the options that change the table's bytes. */
 static void put_options(struct sl_buf *text, struct sl_smcache_options options)
 {
     if (options.compat_names || options.partial_scopes)

@@ -12,7 +12,7 @@
 
 int version_of_program(void); /* prints what `symloom --version` shows */
 
-/* Exit statuses beside 0 (success), 1 (failure) and 2 (usage error). */
+/* Exit statuses besides 0 (success), 1 (failure) and 2 (usage error). */
 enum {
     STATUS_NOTHING = 3, /* no usable input: unknown format, no such object */
     STATUS_DENIED = 4,  /* a server rejected the credentials, or requires some */
@@ -94,7 +94,7 @@ enum sl_code read_stream(int fd, const char *path, struct sl_buf *out, struct sl
 enum sl_arch machine_arch(void);
 
 /* True for a ZIP archive whose members are files to read, such as compressed debug files. False for a source bundle: that is a ZIP archive
- * too, but an object of its own. */
+ * too, but is opened as one object. */
 bool is_zip_of_files(struct sl_bytes bytes);
 
 /* Maps a file. A compressed one (gzip, zstd, zlib, xz, zip, cabinet: the formats of downloads) is unpacked into an unlinked file first.
@@ -143,7 +143,7 @@ struct input_options {
     const struct sl_object_wanted *wanted; /* ids that the object must have */
     const char *const *debug_directories;  /* where separate debug files are searched; ends with NULL */
     const char *const *dsym_hints;         /* .dSYM bundles that are searched for a debug file; ends with NULL */
-    const char *dwp, *supplementary;       /* DWARF package and dwz file; NULL: search where the input says */
+    const char *dwp, *supplementary;       /* DWARF package and dwz file; NULL: search those that the input names */
     bool find_debug;                       /* use the separate debug file of a file without debug information */
     bool positions;                        /* convert columns as well */
     bool nameless_lines;                   /* convert lines of code outside of every function, too */
@@ -164,8 +164,8 @@ struct input {
     struct sl_buf converted;
     struct sl_symcache cache;
     bool has_cache, is_symbfile;
-    bool
-        has_root; /* `cache` is made of a symbfile's frames of single return addresses, and encloses all functions in a nameless one */
+    /* `cache` has the frames that a symbfile gives for single return addresses: a nameless function, not to be shown, encloses all others */
+    bool has_root;
     bool has_dwo;        /* the conversion read .dwo files or object files of a debug map, or looked for some */
     bool alone;          /* downloaded, or a member of a library: do not look for companion files beside it */
     struct sl_buf notes; /* lines that say which debug information is missing, and where it was searched */

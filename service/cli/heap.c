@@ -11,8 +11,8 @@
 
 enum {
     KEPT = 32 << 20,     /* larger allocations are mmapped; the largest value that glibc allows */
-    SPARE = 256 << 20,   /* by so much the heap grows at once: address space, pages only when touched */
-    PLAIN = 2 << 20,     /* the first bytes of these keep small pages, so that small jobs do not fault in a huge page */
+    SPARE = 256 << 20,   /* how much the heap grows at once; takes address space, but memory only when it is touched */
+    PLAIN = 2 << 20,     /* how much of that keeps small pages, so that small jobs do not fault in a huge page */
     HUGE_PAGE = 2 << 20, /* alignment of huge pages */
     TOP_PAD = 128 << 10, /* glibc's default */
 };

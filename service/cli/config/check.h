@@ -17,8 +17,8 @@ int config_check(const struct options *o, const char *path);
  * exist. To test whether a directory is writable, it creates a file and removes it again. */
 void config_check_machine(const struct config *config, struct value_problems *problems);
 
-/* Starts a worker process (conversion.isolation), which reads files of others. Adds a warning if nothing confines it (as seccomp does);
- * otherwise, if `tells_all`, an info that says what does. Call it while the process has one thread. */
+/* Starts a worker process (conversion.isolation), in which untrusted files are read. Adds a warning if nothing confines it (as seccomp
+ * does); otherwise, if `tells_all`, an info that says what does. Call it while the process has one thread. */
 void config_check_isolation(const struct config *config, bool tells_all, struct value_problems *problems);
 
 /* ---- connect.c ----

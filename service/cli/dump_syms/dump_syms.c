@@ -259,7 +259,7 @@ static void warn_missing(const struct dump_module *m)
                    m->main.path);
 }
 
-/* Reports a module without symbols, and the notes about the files that would have some. Returns the exit status. */
+/* Reports that a module has no symbols, and which files that may have them were not found. Returns the exit status. */
 static int report_nothing(const struct dump_module *m)
 {
     int status = report_error(STATUS_NOTHING, "no symbols found", m->main.path);

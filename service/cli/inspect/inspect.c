@@ -131,7 +131,7 @@ struct inspected_objects {
     struct sl_arena arena;
 };
 
-/* Opens the Portable PDB embedded in a PE file, the only object, as second object of the file. False if there is none. */
+/* If the file's only object is a PE file with an embedded Portable PDB, opens that as the second object. False if there is none. */
 static bool open_embedded(struct inspected_objects *all)
 {
     struct sl_bytes bytes;

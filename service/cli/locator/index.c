@@ -18,7 +18,7 @@ enum { MAX_FILES = 200000 };
 
 struct indexed_object { /* an object of a file */
     const char *path;
-    enum file_type type; /* by which searches ask for such a file */
+    enum file_type type; /* searches ask for files of one type */
     struct sl_str code_id, raw_code_id;
     struct sl_debug_id debug_id;
     struct sl_features features;
@@ -142,8 +142,8 @@ static bool has_purpose(const struct sl_features *features, enum purpose purpose
     return purpose == PURPOSE_ANY_OBJECT || (purpose == PURPOSE_UNWIND ? features->has_unwind_info : debug);
 }
 
-/* True if the object may belong to a program of this type, that is system. Needed when only code ids are compared: those of different
- * systems (build ids, UUIDs, time stamps with sizes) are unrelated. */
+/* True if the object may belong to a program of this type (ELF, Mach-O or PE). Needed when only code ids are compared: those of different
+ * types (build ids, UUIDs, time stamps with sizes) are unrelated. */
 static bool same_format(const struct indexed_object *object, enum object_type type)
 {
     enum sl_format wanted = object_type_format(type);
