@@ -164,7 +164,7 @@ struct input {
     struct sl_buf converted;
     struct sl_symcache cache;
     bool has_cache, is_symbfile;
-    /* `cache` has the frames that a symbfile gives for single return addresses: a nameless function, not to be shown, encloses all others */
+    /* `cache` has the frames that a symbfile gives for single return addresses: a nameless function, not shown, encloses all others */
     bool has_root;
     bool has_dwo;        /* the conversion read .dwo files or object files of a debug map, or looked for some */
     bool alone;          /* downloaded, or a member of a library: do not look for companion files beside it */
