@@ -91,8 +91,8 @@ bool work_queue_push(struct work_queue *queue, struct flight *flight, flight_ste
         /* "admitted": not subject to max_fibers, as flights serve requests that were let in already */
         if (fiber_start_admitted(&cache_engine.group, work_on_queue, queue)) {
             queue->running++;
-        } else if (
-            !queue->running) { /* no fiber would take the flight; the queue may just have been made for it: free it */
+        } else if (!queue->running) {
+            /* no fiber would take the flight; the queue may just have been made for it */
             drop_idle(queue);
             return false;
         }

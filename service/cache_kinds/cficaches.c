@@ -25,8 +25,8 @@ static enum sl_code cficaches_make(struct conversion *conversion, const struct c
     if (code != SL_OK)
         return code;
     outcome->arch = sl_object_info(object)->arch;
-    code =
-        sl_cfi_convert(object, &conversion->parallel.parallel, &out, NULL, error); /* NULL: skipped items not counted */
+    /* NULL: unreadable entries are left out without counting them */
+    code = sl_cfi_convert(object, &conversion->parallel.parallel, &out, NULL, error);
     if (code == SL_OK)
         code = cficaches_store(conversion, call, &out, error);
     sl_buf_free(&out);

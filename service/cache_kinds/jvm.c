@@ -31,7 +31,7 @@ static enum sl_code proguard_compute(void *context, struct cache_tmp *tmp, struc
     if (code != SL_OK)
         return code;
     code = origin_fetch(request->file, text.fd, error);
-    converter_add_file(&call, INPUT_FILE, text.fd);
+    converter_add_file(&call, INPUT_FILE, text.fd); /* only notes the descriptor, so also after a failure */
     if (code == SL_OK)
         code = conversion_run(&about, &converter_proguard, &call, NULL, error);
     cache_tmp_discard(&text);

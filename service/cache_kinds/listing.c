@@ -286,8 +286,8 @@ struct respelling {
     bool ok;
 };
 
-/* Moves the files that the index contains to the front of r->files, and gives them the index's spelling. Runs on the loop, under a guard
- * against SIGBUS, as the spellings are in the mapped index. */
+/* Moves the files that the index contains to the front of r->files, and gives them the index's spelling; r->ok is false when out of
+ * memory. Runs on the loop, under a guard against SIGBUS, as the spellings are in the mapped index. */
 static void respell_all(void *arg)
 {
     struct respelling *r = arg;

@@ -75,7 +75,7 @@ static enum sl_code read_reference(int fd, struct sl_buf *map, struct sl_error *
     uint64_t size = get_file_size(fd);
     if (size > MAX_REFERENCE)
         return sl_fail(error, SL_MALFORMED, "the script's reference to its source map is longer than 64 KiB");
-    if (!sl_buf_reserve(map, size + 1))
+    if (!sl_buf_reserve(map, size + 1)) /* + 1: data is not NULL even if the reference is empty */
         return sl_fail(error, SL_BUSY, "out of memory");
     if (pread(fd, map->data, size, 0) != (ssize_t)size)
         return sl_fail(error, SL_INTERNAL, "cannot read the worker's output, a script's source map reference");

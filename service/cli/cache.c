@@ -61,7 +61,7 @@ static int cache_run(struct invalidation_run *i, const struct config *config)
 {
     if (!i->hosts)
         warn_of_unknown_source(i->what.source, config);
-    loop_init(0);
+    loop_init(0); /* 0: a thread for each core */
     log_start();
     i->code = cache_init(config, catalog_kinds, catalog_kind_count, &i->error);
     if (i->code == SL_OK) {

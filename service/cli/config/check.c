@@ -42,6 +42,7 @@ static void check_symbols(struct checked_config *file)
     file->symbols = (struct locator_source_list){.arena = &file->arena, .network = true};
     for (size_t i = 0; i < file->config->symbol_count; i++)
         if (source_list_symbols(&file->symbols, file->config->symbols[i].data, &error) != SL_OK)
+            /* false: an error, no warning */
             value_problem(&file->problems, &at, false, "symbols", "%s", error.message);
 }
 
