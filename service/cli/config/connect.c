@@ -197,7 +197,7 @@ static void check_listing(struct connect_check *q, const struct bucket_config *b
     q->code = list ? object_store_open(&store, bucket, "uploads", &q->arena, &key, &q->error)
                    : sl_fail(&q->error, SL_BUSY, "out of memory");
     if (q->code == SL_OK) {
-        q->code = object_list(&store, prefix, SL_STR(""), list, &q->error);
+        q->code = object_list(&store, prefix, SL_STR(""), list, &q->error); /* "": from the first name on */
         object_list_free(list);
     }
     free(list);

@@ -122,7 +122,7 @@ static void check_certificate(const struct config *config, struct value_problems
 }
 
 /* Warns of a directory that is missing or cannot be read. `is_source`: it is a symbol source, whose contents are checked as well
- * (origin_check_directory). */
+ * (origin_check_directory; codes other than SL_DOWNLOAD_ERROR mean that this process lacks memory or descriptors). */
 static void check_readable(const struct value *at, const char *key, struct sl_str path, bool is_source,
                            struct value_problems *problems)
 {
@@ -178,6 +178,7 @@ static bool check_bucket(const struct config *config, const char *section, const
     struct object_store store;
     struct sl_error error;
     const char *key;
+    /* "": no label, which only requests would use */
     bool good = !bucket_is_configured(bucket) || object_store_open(&store, bucket, "", &arena, &key, &error) == SL_OK;
     if (!good) {
         char whole[64];

@@ -217,8 +217,8 @@ static bool index_names(struct file_index *index)
 {
     if (!sl_grow(&index->next_named, &index->named_capacity, index->count, sizeof *index->next_named))
         return false;
-    for (; index->named_count < index->count;
-         index->named_count++) { /* lists have 1 + index of an object; 0 ends one */
+    /* a list's elements are 1 + the index of an object; 0 ends the list */
+    for (; index->named_count < index->count; index->named_count++) {
         void **first = sl_map_find_or_add(&index->by_name,
                                           sl_path_module_name(sl_str(index->objects[index->named_count].path)), NULL);
         if (!first)

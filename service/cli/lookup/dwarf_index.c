@@ -326,7 +326,7 @@ static bool index_units(struct dwarf_unit_index *w)
     return ok;
 }
 
-/* Searches unit `number`, which is read if it was not, for the address. True if it has a row or a function there. */
+/* Searches unit `number` for the address; reads the unit first if no earlier call did. True if it has a row or a function there. */
 static bool search_unit(struct dwarf_unit_index *w, uint32_t number, uint64_t address,
                         struct dwarf_index_location *location)
 {
