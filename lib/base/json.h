@@ -43,7 +43,7 @@ struct sl_json {
     uint64_t objects[SL_JSON_MAX_DEPTH / 64]; /* one bit for each open bracket: 1 = object */
 };
 
-/* Returns a reader at the beginning of `text`; `relaxed` accepts what the member of that name says. */
+/* Returns a reader at the beginning of `text`. With `relaxed` it also accepts comments, trailing commas and strings that are not UTF-8. */
 struct sl_json sl_json(struct sl_str text, struct sl_arena *arena, bool relaxed);
 
 /* Returns the type of the next value, judged by its first byte; SL_JSON_NONE if none begins there. */

@@ -20,7 +20,7 @@ enum ms_kind {
     MS_ARRAY,     /* list: sizes of the dimensions; inner: element */
     MS_FUNCTION,  /* list: parameters; inner: result or NULL; quals and sigil: those of `this` */
     MS_NUMBER,    /* text */
-    MS_SYMBOL,    /* sigil, symbol, text: the offsets in braces after it */
+    MS_SYMBOL,    /* sigil, symbol and text, printed in this order: "&" and f, or "{", f and ", 8}" with an offset */
     MS_NOTHING,   /* an empty pack */
 };
 

@@ -152,8 +152,9 @@ static bool separated(const struct name *name, const struct sl_js_part *before, 
     return !(is_compat(name) && chained && part->kind != SL_JS_MEMBER);
 }
 
-/* Appends what is between the part `before` (NULL: none) and the own name `f` of `a.c = function f() {}`, which replaces `c`: a dot. If the
- * replaced part is a subscript, names with `compat` have no dot, as in Symbolicator: `a[cf` for `a[c] = ...`, `af` for `a[1] = ...`. */
+/* For `a.c = function f() {}`, whose name is `a.f`: the function's own name has replaced the last part, `c`. Appends the dot between `a` (the
+ * part `before`; NULL: there is none, and no dot) and `f`. As in Symbolicator, names with `compat` have no dot if the replaced part is a
+ * subscript: `a[cf` for `a[c] = ...`, `af` for `a[1] = ...`. */
 static void add_replaced(struct name *name, const struct sl_js_part *before, struct sl_buf *out)
 {
     bool compat = is_compat(name) && is_index(name->replaced);

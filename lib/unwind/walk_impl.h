@@ -21,7 +21,7 @@ enum walk_result {
     WALK_NOTHING, /* the method did not find a caller; from functions that only test something: no */
     WALK_CALLER,  /* the method found a caller; from functions that only test something: yes */
     WALK_END,     /* there is no caller */
-    WALK_WAIT,    /* the information sl_walk_state.need on a module must be loaded first */
+    WALK_WAIT,    /* a module must be loaded first; sl_walk_state.need says what of it */
 };
 
 struct walk_cpu { /* a processor: its registers, and its methods to find a caller */

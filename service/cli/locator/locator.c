@@ -502,7 +502,7 @@ static enum sl_code search_index(struct locator *b, struct file_index *index, co
     const char *path = file_index_find(index, id, purpose);
     struct held_file *held = path ? hold_file(b) : NULL;
     if (!held)
-        return sl_fail(error, path ? SL_INTERNAL : SL_NOT_FOUND, "%s", path ? "out of memory" : "");
+        return sl_fail(error, path ? SL_BUSY : SL_NOT_FOUND, "%s", path ? "out of memory" : "");
     enum sl_code code = sl_map_file(path, &held->mapping, error);
     *bytes = held->mapping.bytes;
     return code;
