@@ -55,7 +55,7 @@ static void on_jobs_closed(struct service *service)
 
 void service_free(struct service *service)
 {
-    jobs_close(service, on_jobs_closed); /* which is called later, and frees the rest */
+    jobs_close(service, on_jobs_closed); /* frees the jobs; on_jobs_closed is called later, and frees the rest */
 }
 
 void service_file_scope(const struct config *config, struct sl_arena *arena, struct search_scope *where)
@@ -64,5 +64,5 @@ void service_file_scope(const struct config *config, struct sl_arena *arena, str
                                    .source_count = config->source_count,
                                    .scope = SL_STR("global"),
                                    .arena = arena,
-                                   .list = config->sources_number};
+                                   .list = config->sources_number}; /* identifies the sources in the search cache */
 }

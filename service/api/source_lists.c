@@ -48,8 +48,8 @@ static void list_release(void *kept)
     pthread_mutex_unlock(&lock);
 }
 
-/* Makes an entry with one reference from the JSON text of a list. Copies the text, as the parsed sources are views of it. NULL when out of
- * memory, or if the list is not valid. */
+/* Makes an entry with one reference, which the cache will hold, from the JSON text of a list. Copies the text, as the parsed sources are
+ * views of it. NULL when out of memory, or if the list is not valid. */
 static struct source_list_entry *list_read(struct sl_str text, const struct source_policy *policy)
 {
     struct source_list_entry *kept = calloc(1, sizeof *kept + text.size);
@@ -58,7 +58,7 @@ static struct source_list_entry *list_read(struct sl_str text, const struct sour
     memcpy(kept->text, text.data, text.size);
     kept->size = text.size;
     kept->references = 1;
-    kept->list.number = source_list_number();
+    kept->list.number = source_list_number(); /* a new number, by which results of searches in this list are cached */
     struct source *sources = NULL;
     struct value_problems problems = {.arena = &kept->arena};
     struct sl_json json = sl_json((struct sl_str){kept->text, kept->size}, &kept->arena, false);
@@ -81,8 +81,8 @@ static const struct source_list *lists_hold(struct source_list_entry *kept, stru
     return &kept->list;
 }
 
-/* Finds the cached list with which `text` begins, and which the policy of that number allowed; NULL if there is none. More may follow the
- * list in `text`: as that is not parsed yet, the list's end in it is not known. */
+/* Finds the cached list with whose JSON text `text` begins, if it was allowed by the configuration with the sources_number `policy`; NULL
+ * if there is none. `text` is the rest of a request that is not parsed yet, so where the list ends in it is not known. */
 static struct source_list_entry *lists_find(struct sl_str text, uint64_t policy)
 {
     for (struct source_list_entry *kept = LRU_NEWEST(&lists, struct source_list_entry, lru); kept;
@@ -114,6 +114,7 @@ const struct source_list *source_lists_put(struct sl_str text, const struct sour
     if (!kept)
         return NULL;
     kept->policy = config->sources_number;
+    /* the key is one piece of memory: `policy`, and `text`, which follows it in the struct */
     kept->lru.key = (struct sl_str){(const char *)kept + offsetof(struct source_list_entry, policy),
                                     sizeof kept->policy + kept->size};
     pthread_mutex_lock(&lock);

@@ -3,7 +3,7 @@
 #include "api/source_lists.h"
 #include "base/buf.h"
 
-/* Makes the first error in `problems` the reader's problem, "<path>: <text>". Skips warnings; without an error, changes nothing. */
+/* Sets s->problem to the first error in `problems`, as "<path>: <text>". Skips warnings; without an error, changes nothing. */
 static void report_first_error(struct sl_fields *s, const struct value_problems *problems)
 {
     size_t i = 0;
@@ -30,7 +30,7 @@ static struct sl_str sources_rest(const struct sl_json *json)
     return (struct sl_str){json->text.data + json->at, json->text.size - json->at};
 }
 
-/* Returns which sources requests may name, according to the configuration, to which the texts of the policy belong. */
+/* Returns which sources requests may name, according to the configuration. The policy's texts are views of it: it must live as long. */
 static struct source_policy make_policy(const struct config *config)
 {
     return (struct source_policy){
@@ -42,8 +42,8 @@ static struct source_policy make_policy(const struct config *config)
     };
 }
 
-/* Reads a list of sources; false: `s` says why. Clients send the same list again and again: a list whose text is cached is not parsed, and
- * the number of a cached list lets results of searches be cached. */
+/* Reads a list of sources; false: `s` says why. Clients send the same list again and again: a list whose text is cached is not parsed.
+ * into->number is the number of the cached list, under which results of searches are cached; 0 if the list is not cached. */
 bool request_sources_read(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct request_sources *into = out;
@@ -53,18 +53,19 @@ bool request_sources_read(struct sl_fields *s, const struct sl_json_path *at, vo
     struct value_problems problems = {.arena = s->json->arena};
     struct source *sources;
     size_t size;
-    bool is_array = sl_json_peek(s->json) == SL_JSON_ARRAY;
+    bool is_array = sl_json_peek(s->json) == SL_JSON_ARRAY; /* no other value is looked up or cached */
     struct sl_str text = sources_rest(s->json);
     const struct source_list *list = is_array ? source_lists_find(text, config, s->json->arena, &size) : NULL;
     if (list) {
-        s->json->at += size;
+        s->json->at += size; /* skips the text of the list */
         sources_take(into, list);
         return true;
     }
     enum sl_code code = source_read_list(s->json, "sources", &policy, &sources, &into->count, &problems);
     into->items = sources;
     into->number = 0;
-    text.size -= sources_rest(s->json).size; /* `text` now is the list alone: what the reader has read meanwhile */
+    /* cut off what follows the list: `text` now is what source_read_list has read */
+    text.size -= sources_rest(s->json).size;
     if (code != SL_OK)
         report_first_error(s, &problems);
     else if (is_array && (list = source_lists_put(text, &policy, config, s->json->arena)))
@@ -90,7 +91,7 @@ bool request_sources_add_configured(const struct config *config, struct sl_arena
                                     size_t *count)
 {
     size_t configured = config->source_count;
-    struct source *all = SL_ARENA_ARRAY(arena, struct source, configured + *count + 1);
+    struct source *all = SL_ARENA_ARRAY(arena, struct source, configured + *count + 1); /* + 1: never an empty array */
     if (!all)
         return false;
     for (size_t i = 0; i < configured; i++)

@@ -9,10 +9,10 @@ struct request_sources {
     const struct config *config; /* says which sources requests may name; set by the caller */
     const struct source *items;
     size_t count;
-    uint64_t number; /* source_list_number; 0 when the list is not cached */
+    uint64_t number; /* of the cached list (source_list.number): results of searches are cached by it; 0: not cached */
 };
 
-/* A sl_field_read for a list of sources; `out` is a struct request_sources with `config` set. */
+/* Reads a list of sources; a sl_field_read of a JSON member. `out`: a struct request_sources with `config` set. False: `s` says why. */
 bool request_sources_read(struct sl_fields *s, const struct sl_json_path *at, void *out);
 
 /* Reads a list of sources into `*items` and `*count`, and its number (see request_sources.number) into `*number`, which may be NULL. */

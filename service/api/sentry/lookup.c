@@ -14,8 +14,8 @@
 #define BUNDLE_ID "artifact_bundle/"
 enum { MAX_DEBUG_IDS = 64 };
 
-/* Writes a found bundle as a JSON object. The last 40 characters of the bundle's path in the store are its SHA-1; id and download URL are
- * made of that. `base`: URL of this route without a query. */
+/* Writes a found bundle as a JSON object. Its id is "artifact_bundle/<sha1>" (BUNDLE_ID is the text before the SHA-1); the SHA-1 is the
+ * last 40 characters of the bundle's path in the store. `base`: URL of this route without a query; with the id it is the download URL. */
 static void write_bundle(struct sl_json_writer *w, const struct found_bundle *bundle, struct sl_str base)
 {
     struct sl_str path = bundle->file.path;
@@ -42,20 +42,21 @@ static void reply_lookup_failure(struct http_exchange *x, enum sl_code code, con
         http_reply_no_memory(x);
         return;
     }
-    log_error("uploads", "cannot look up uploaded artifact bundles", LOG_ERR(error));
+    log_error("uploads", "cannot find or read an uploaded artifact bundle", LOG_ERR(error));
     sentry_reply_error(x, 500, "Internal error");
 }
 
 struct lookup_answer {
     struct http_exchange *x;
-    struct sl_json_writer w;                                     /* of the JSON array of bundles */
-    struct sl_str base;                                          /* URL of this route without a query */
-    struct sl_str listed[2 * MAX_DEBUG_IDS * MAX_FOUND_BUNDLES]; /* paths of the bundles written so far */
-    size_t count;                                                /* of `listed` */
+    struct sl_json_writer w; /* of the JSON array of bundles */
+    struct sl_str base;      /* URL of this route without a query */
+    /* Paths of the bundles written so far. Large enough for all: a debug id finds at most MAX_FOUND_BUNDLES, a release twice as many. */
+    struct sl_str listed[2 * MAX_DEBUG_IDS * MAX_FOUND_BUNDLES];
+    size_t count; /* of `listed` */
 };
 
-/* Writes the bundles that contain a file with the debug id (NULL: not asked) or belong to the release (empty: not asked). Bundles that are
- * in `listed` already, or for which it has no space, are left out. */
+/* Writes the bundles that contain a file with the debug id (NULL: not asked) or belong to the release (empty: not asked). Those that were
+ * written for another id before, and so are in `listed`, are left out. */
 static enum sl_code add_bundles(struct lookup_answer *a, const struct artifact_release *release,
                                 const struct sl_debug_id *id, struct sl_error *error)
 {
@@ -63,7 +64,7 @@ static enum sl_code add_bundles(struct lookup_answer *a, const struct artifact_r
     size_t count;
     enum sl_code code = artifact_bundles_find(release, id, &a->x->arena, &bundles, &count, error);
     for (size_t i = 0; code == SL_OK && i < count; i++) {
-        bool is_listed = a->count == sizeof a->listed / sizeof *a->listed; /* no space: skip it as well */
+        bool is_listed = a->count == sizeof a->listed / sizeof *a->listed; /* full, which cannot happen: skip it too */
         for (size_t j = 0; j < a->count && !is_listed; j++)
             is_listed = sl_str_equal(a->listed[j], bundles[i].file.path);
         if (is_listed)

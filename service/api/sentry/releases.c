@@ -30,6 +30,7 @@ bool sentry_read_release(struct sl_str body, struct sl_arena *arena, struct sent
     *problem = NULL;
     if (sl_fields_object(&s, NULL, release_fields, release) && sl_json_end(&json))
         return true;
+    /* the reason: of the first wrong member, of the JSON syntax, or further text behind a valid object */
     if (!json.busy)
         *problem = s.problem ? s.problem : json.problem ? json.problem : "expected one object";
     return false;
@@ -45,7 +46,7 @@ static void reply_release(struct http_exchange *x, int status, struct sl_str ver
     sl_json_member_str(&w, "shortVersion", version);
     sentry_put_date(&w, "dateCreated", (uint64_t)clock_wall_s());
     sl_json_member_or_null(&w, "dateReleased", released.size ? released : (struct sl_str){NULL, 0});
-    sl_json_member_u64(&w, "newGroups", 0);
+    sl_json_member_u64(&w, "newGroups", 0); /* Sentry's count of new issues in the release */
     sl_json_end_object(&w);
     http_reply_json(x, status, &json);
 }

@@ -67,8 +67,8 @@ static void write_work(struct sl_json_writer *w, const struct service *service, 
     sl_json_end_object(w);
 }
 
-/* Writes the member "conversion": whether untrusted files are parsed in worker processes or in threads of this process, and the state of
- * the workers. */
+/* Writes the member "conversion": whether untrusted files are parsed in worker processes or in threads of this process ("why_thread": why
+ * not in processes), the kernel features that confine the workers ("confined_by"), and how many workers live, were started and died. */
 static void write_isolation(struct sl_json_writer *w)
 {
     struct isolation_status status;
@@ -154,7 +154,7 @@ static void measure_if_due(const struct config *config)
     uint64_t began = clock_mono_ns();
     if (!config->cache_dir || config->enable_cache_cleanup || measured.running || began < measured.next_ns)
         return;
-    measured.running = true;
+    measured.running = true; /* other requests run while this fiber waits for the pool: they must not measure too */
     pool_run(POOL_IO | POOL_HEAVY, measure_caches, (void *)config->cache_dir, NULL);
     measured.running = false;
     measured.next_ns = clock_mono_ns() + MEASURE_NS + MEASURE_SHARE * (clock_mono_ns() - began);
@@ -274,7 +274,7 @@ static void write_scans(struct sl_json_writer *w)
 /* Writes the points of the history, the oldest first. */
 static void write_history(struct sl_json_writer *w, const struct history *history)
 {
-    struct history_point points[HISTORY_POINTS + 1];
+    struct history_point points[HISTORY_POINTS + 1]; /* + 1: the minute that has not ended yet */
     size_t count = history_points(history, points);
     sl_json_member_object(w, "history");
     sl_json_member_u64(w, "step_seconds", HISTORY_STEP_S);
@@ -313,7 +313,7 @@ static void request_from_peers(struct http_exchange *x, const struct config *con
     size_t count = config->http.processes, own = config->process.index;
     struct sl_buf *texts = peers_should_answer(x) ? SL_ARENA_ARRAY(&x->arena, struct sl_buf, count) : NULL;
     struct sl_json_writer w = sl_json_writer(out);
-    if (!texts)
+    if (!texts) /* no other process is to be asked, or there is no memory */
         return;
     peers_request(x, "/status", (struct sl_str){0}, texts);
     sl_json_begin_array(&w);
@@ -382,7 +382,7 @@ static void answer_status(struct http_exchange *x)
 {
     const struct config *config = config_retain(((const struct service *)x->service)->config);
     struct sl_json_writer w = sl_json_writer(&x->body);
-    http_reply(x, 200, "application/json", SL_STR(""));
+    http_reply(x, 200, "application/json", SL_STR("")); /* with an empty body, to which `w` appends */
     sl_json_begin_object(&w);
     if (may_see_all(x)) {
         write_all(x, &w, config);
@@ -409,15 +409,15 @@ enum { LOOK_S = 10, LOOK_AGAIN_S = 2, JUMP_S = 60, STALLED_MS = 5 * 60 * 1000 };
  * monotonic clock, which never jumps, at the last call; sets it for the next one. */
 static void watch_clock(int64_t *offset_s)
 {
-    int64_t now_s = clock_wall_s() - (int64_t)(clock_mono_ns() / 1000000000), jump_s = now_s - *offset_s;
+    int64_t new_offset_s = clock_wall_s() - (int64_t)(clock_mono_ns() / 1000000000), jump_s = new_offset_s - *offset_s;
     if (jump_s > JUMP_S || jump_s < -JUMP_S)
         log_warn("core", "the system clock was changed; cached entries may expire too early or too late",
                  LOG_I64("seconds", jump_s));
-    *offset_s = now_s;
+    *offset_s = new_offset_s;
 }
 
-/* Runs as a fiber until it is cancelled: checks the clock and the thread pool every LOOK_S seconds, and advances the counters of the last
- * hour every HISTORY_STEP_S. */
+/* Every LOOK_S seconds checks whether the clock was set or the thread pool is stalled; every HISTORY_STEP_S, a minute, records the counters
+ * of the metrics and of the sources. */
 void service_watch(void *arg)
 {
     struct service *service = arg;

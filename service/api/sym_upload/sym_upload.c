@@ -50,14 +50,14 @@ static void reply_server_error(struct http_exchange *x, int status, const char *
     reply_pair(x, status, "error", detail ? detail : status_reason(status));
 }
 
-/* Replies to a failed request with `status`, or if that is 0 with the status for `code`. Errors of the store, which are no fault of the
- * client, are logged; of those with status 500 the client is not told the reason. */
+/* Replies to a failed request with `status`, or if that is 0 with the status for `code`. Errors of the store (SL_INTERNAL: of its disk,
+ * SL_DOWNLOAD_ERROR: of its server) are logged; of those with status 500 the client is not told the reason. */
 static void reply_failure(struct http_exchange *x, enum sl_code code, int status, const struct sl_error *error)
 {
     if (code == SL_CANCELLED) /* the client is gone */
         return;
     if (code == SL_INTERNAL || code == SL_DOWNLOAD_ERROR)
-        log_error("uploads", "cannot store an uploaded file", LOG_ERR(error));
+        log_error("uploads", "cannot store, find or read an uploaded file", LOG_ERR(error));
     status = status ? status : debug_file_status(code);
     reply_pair(x, status, "error", status == 500 ? "Internal error" : error->message);
 }
@@ -130,7 +130,7 @@ static void create_upload(struct http_exchange *x)
     char key[KEY_HEX + 1], secret[KEY_HEX + 1];
     struct sl_error error = {.code = SL_OK};
     if (!make_secret(key) || !make_secret(secret)) {
-        http_reply_no_memory(x);
+        http_reply_no_memory(x); /* status 503: the client may try again, as for lack of memory */
         return;
     }
     struct sl_str name = received_name(&x->arena, sl_str(key), ".secret");
@@ -180,7 +180,7 @@ static enum sl_code check_ticket(struct http_exchange *x, struct sl_str key, str
     return code;
 }
 
-/* Stores the body in the store of debug files, under this name. */
+/* Writes the body to a temporary file, and moves that into the store of debug files, under this name. */
 static enum sl_code store_body(struct sl_bytes body, struct sl_str name, struct sl_error *error)
 {
     struct store_tmp_file file;
@@ -244,7 +244,7 @@ static enum sl_code take_symbols(struct http_exchange *x, const struct config *c
 {
     struct store_tmp_file copy;
     struct debug_file_upload upload = {
-        .door = "breakpad", .file = &copy, .name = description->debug_file, .arena = &x->arena};
+        .door = "breakpad", .file = &copy, .name = description->debug_file, .arena = &x->arena}; /* door: for metrics */
     *same = false;
     if (!is_known_type(description->type))
         return sl_fail(error, SL_MALFORMED, "unknown symbol_upload_type");
@@ -258,7 +258,7 @@ static enum sl_code take_symbols(struct http_exchange *x, const struct config *c
         return code;
     }
     if (!is_breakpad(description->type))
-        upload.claimed_any = description->debug_id;
+        upload.claimed_any = description->debug_id; /* or a build id: debug_file_add compares it with both ids */
     enum sl_code code = debug_file_copy(file, &copy, error);
     if (code != SL_OK)
         return code;
@@ -338,6 +338,7 @@ static void check_status(struct http_exchange *x)
     for (slash = text.size; slash > 0 && text.data[slash - 1] != '/'; slash--)
         ;
     struct sl_str name = {text.data, slash ? slash - 1 : 0}, id = {text.data + slash, text.size - slash};
+    /* the id may be a debug id or, of an ELF file, the build id: search by both */
     struct object_id object = {.type = OBJECT_ELF, .code_id = sl_code_id_normalise(&x->arena, id), .debug_file = name};
     object.has_debug_id = sl_debug_id_parse_breakpad(id, &object.debug_id);
     enum sl_code code = object.code_id.data ? debug_files_have(&object, &x->arena, &found, &error)

@@ -19,8 +19,8 @@ static void make_uuid(char out[37])
     uint8_t b[16] = {0};
     if (getrandom(b, sizeof b, 0) != (ssize_t)sizeof b)
         memset(b, 0, sizeof b);
-    b[6] = (b[6] & 0x0F) | 0x40;
-    b[8] = (b[8] & 0x3F) | 0x80;
+    b[6] = (b[6] & 0x0F) | 0x40; /* version 4: random */
+    b[8] = (b[8] & 0x3F) | 0x80; /* variant of RFC 4122 */
     snprintf(out, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3],
              b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
@@ -72,6 +72,7 @@ void upload_reply_error(struct http_exchange *x, int status, const char *detail)
         {500, "1000", "Something went wrong on our side."},
     };
     char uuid[37];
+    /* for a status that is not in the list above: the protocol's code for any other error */
     const char *code = "1000", *text = detail ? detail : status_reason(status);
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (codes[i].status == status) {
@@ -93,9 +94,9 @@ static bool is_allowed(const struct access_key *key, struct sl_str scope)
     return !key->scopes;
 }
 
-/* Finds the scopes that the request may read and write: the one that the query names, if its key allows that, else all scopes of the key,
- * else the shared scope "global". It is also "global" unless the configuration keeps uploads in the scopes of their keys
- * (UPLOADS_OF_SCOPE). `key` NULL: no key is required. False: `failure` is set. */
+/* Finds the scopes that the request may read and write: the one that the query names, which the key must allow; or all scopes of the key;
+ * or, if the key has no list of scopes, the shared scope "global". Without a key (`key` NULL: none is required), or if the configuration
+ * does not keep uploads in the scopes of their keys (UPLOADS_OF_SCOPE), always the shared scope. False: `failure` is set. */
 static bool find_owner(struct http_exchange *x, const struct access_key *key, struct upload_owner *owner,
                        struct symbfile_failure *failure)
 {
@@ -161,7 +162,7 @@ static bool get_single_header(const struct http_exchange *x, const char *name, s
             continue;
         if (value->data && !sl_str_equal(*value, found))
             return false;
-        *value = (struct sl_str){found.data ? found.data : "", found.size};
+        *value = (struct sl_str){found.data ? found.data : "", found.size}; /* "": present, though empty */
     }
     return true;
 }
@@ -202,7 +203,7 @@ static bool read_parts(const struct http_exchange *x, struct upload_head *head, 
     head->part = 0;
     head->parts = 1;
     if (!get_single_header(x, "FilePart", &part) || !get_single_header(x, "FileParts", &parts))
-        return fail_invalid_header(failure, "FilePart");
+        return fail_invalid_header(failure, "FilePart"); /* also if it was FileParts */
     if (!part.data && !parts.data)
         return true;
     if (!part.data || !read_count(part, &head->part)) {
@@ -239,7 +240,7 @@ static bool take_upload_id(struct sl_str text, struct upload_head *head)
 /* Takes a build id in hexadecimal, of at least one byte; stores it in lower case. False if it is malformed or too long. */
 static bool take_build_id(struct sl_str text, struct upload_head *head)
 {
-    uint8_t bytes[(SYMBFILE_ID_MAX - 1) / 2];
+    uint8_t bytes[(SYMBFILE_ID_MAX - 1) / 2]; /* info.build_id has space for their hex digits and a NUL */
     size_t size;
     if (text.size < 2 || !sl_hex_decode(text, bytes, sizeof bytes, &size))
         return false;
@@ -247,7 +248,7 @@ static bool take_build_id(struct sl_str text, struct upload_head *head)
     return true;
 }
 
-/* Takes a debug id; stores it in its usual form. False if it is malformed. */
+/* Takes a debug id in any of its spellings; stores it as sl_debug_id_format writes it. False if it is malformed. */
 static bool take_debug_id(struct sl_str text, struct upload_head *head)
 {
     struct sl_debug_id id;

@@ -101,7 +101,8 @@ struct symbfile_upload {
     uint64_t sent_on;  /* of these, bytes whose writeback to the disk was started */
 };
 
-/* Pool work: creates the decoder, the hash and the file that receive the part. `failure` is set if that fails. */
+/* Pool work: creates the hash, the file that receives the part, and the decoder, which only checks it: the NULL is its target for decoded
+ * records. `failure` is set if that fails. */
 static void begin_receiving(void *arg)
 {
     struct symbfile_upload *u = arg;
@@ -158,6 +159,7 @@ static void symbfile_finish(void *arg)
     unsigned size;
     if (!symbfile_part_finish(u->part, &u->failure))
         return;
+    /* mode: whether the part is a whole symbfile or a piece of one */
     u->arrived = (struct symbfile_part_file){.number = (uint32_t)u->head.part,
                                              .mode = (char)symbfile_part_mode(u->part),
                                              .records = symbfile_part_records(u->part),
@@ -197,7 +199,8 @@ static void end_receiving(void *arg)
     }
 }
 
-/* Runs `work` on the pool. False if `failure` is set: by the work itself, or here because the pool could not run it. */
+/* Runs `work` on the pool. False if `failure` is set: by the work itself, or here because the pool could not run it: clients are to retry
+ * (SL_BUSY becomes status 503), unless the error is internal. */
 static bool symbfile_step(struct symbfile_upload *u, enum pool_job job, void (*work)(void *arg))
 {
     struct sl_error error;
@@ -214,6 +217,7 @@ static bool add_to_set(struct symbfile_upload *u)
     struct symbfile_lock lock;
     struct sl_error error;
     uint64_t wait_ms = DURATION_MS(u->config->symbfile.body_timeout_ns);
+    /* true: also for an executable of which nothing is stored yet */
     enum sl_code code = symbfile_lock(&u->head.file_key, true, wait_ms, &lock, &error);
     if (code == SL_CANCELLED)
         return false;
@@ -223,13 +227,14 @@ static bool add_to_set(struct symbfile_upload *u)
         symbfile_fail_with_cause(&u->failure, code, error.message);
     else
         add_arrival(u);
-    symbfile_answers_clear();
-    symbfile_unlock(&lock); /* allowed after failed locking too */
+    symbfile_answers_clear(); /* cached answers about the store, which may have changed */
+    symbfile_unlock(&lock);   /* allowed after failed locking too */
     return true;
 }
 
 /* Receives the part: decodes, hashes and stores it concurrently, then adds it to the other parts of its upload. If decoding and storing
- * both fail, the failure of decoding is reported. False when the server has answered or the client is gone; else success, or `failure`. */
+ * both fail, the failure of decoding is reported. False when the server has answered or the client is gone. True also for a failure, which
+ * the caller answers: then u->failure is set. */
 static bool receive(struct http_exchange *x, struct symbfile_upload *u)
 {
     if (!symbfile_step(u, POOL_IO, begin_receiving))
@@ -247,6 +252,7 @@ static bool receive(struct http_exchange *x, struct symbfile_upload *u)
         symbfile_fail(&u->failure, 408, "1110", "Upload timed out.");
     else if (!u->failure.status && code != SL_OK)
         symbfile_fail_with_cause(&u->failure, code, error.message);
+    /* the next step is done only if the one before has not failed */
     return u->failure.status || !symbfile_step(u, POOL_CONVERT, symbfile_finish) || add_to_set(u);
 }
 
@@ -425,7 +431,7 @@ static void fail_status_query(struct symbfile_failure *failure, enum sl_code cod
 static bool find_status(struct status_query *q, const char *scope, struct symbfile_failure *failure)
 {
     struct sl_error error;
-    free_sets(q);
+    free_sets(q); /* those of the scope that was asked before */
     memset(q->file_key.scope, 0, sizeof q->file_key.scope);
     if (scope)
         memcpy(q->file_key.scope, scope, sizeof q->file_key.scope);
@@ -463,6 +469,7 @@ static bool delete_sets(struct status_query *q, const char *scope, bool *any, st
     struct sl_error error;
     uint64_t wait_ms = DURATION_MS(current_config()->symbfile.body_timeout_ns);
     memcpy(q->file_key.scope, scope, sizeof q->file_key.scope);
+    /* false: SL_NOT_FOUND if nothing is stored for the executable */
     enum sl_code code = symbfile_lock(&q->file_key, false, wait_ms, &lock, &error);
     if (code == SL_CANCELLED)
         return false;
@@ -471,8 +478,8 @@ static bool delete_sets(struct status_query *q, const char *scope, bool *any, st
     *any |= code == SL_OK && q->any;
     if (code != SL_NOT_FOUND) /* nothing to delete in this scope is no failure: another one may have uploads */
         fail_status_query(failure, code, &error);
-    symbfile_answers_clear();
-    symbfile_unlock(&lock); /* allowed after failed locking too */
+    symbfile_answers_clear(); /* cached answers about the store, which may have changed */
+    symbfile_unlock(&lock);   /* allowed after failed locking too */
     return true;
 }
 

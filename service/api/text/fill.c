@@ -42,7 +42,7 @@ static bool is_headline(struct sl_str line)
 }
 
 /* True for a line without a frame that may stand among the frames of a stack and does not end it: "... 3 more",
- * "at Array.map (<anonymous>)". */
+ * "at Array.map (<anonymous>)", or a numbered frame in an unknown form, "#3 ...". */
 static bool is_inside(struct sl_str line)
 {
     struct sl_str trimmed = sl_str_trimmed(line);
@@ -58,7 +58,7 @@ static void note_plain_line(struct text_filling *f, struct sl_str line)
 {
     /* with is_apart the stack has ended already, so the line is treated like an empty one */
     struct sl_str trimmed = f->is_apart ? (struct sl_str){NULL, 0} : sl_str_trimmed(line);
-    if (!trimmed.size || sl_text_is_in_report(f->work->reader))
+    if (!trimmed.size || sl_text_is_in_report(f->work->reader)) /* lines of Apple's JSON reports are no titles */
         return;
     bool inside = is_inside(trimmed);
     if (inside && f->work->stack_count) {
@@ -147,6 +147,7 @@ static bool is_wanted(const struct text_work *work, const struct sl_text_piece *
     const struct local_text *local = work->local;
     bool is_copied = local && ((piece->kind == SL_TEXT_SCRIPT && !local->files) ||
                                (piece->kind == SL_TEXT_JAVA && (work->wants_text || !local->files)));
+    /* work->only: the one format that the request wants; SL_TEXT_PLAIN: it wants all */
     return piece->kind == SL_TEXT_MADE ||
            (piece->kind != SL_TEXT_COPY && !is_copied && (work->only == SL_TEXT_PLAIN || work->only == piece->format));
 }
@@ -162,7 +163,7 @@ static bool read_line(struct text_filling *f, struct sl_str line)
     f->line = line.data;
     while (sl_text_next(f->work->reader, &rest, &piece)) {
         if (!is_wanted(f->work, &piece) || is_of_eval(&piece))
-            set_apart(f);
+            set_apart(f); /* the next frame is not the caller of the last one */
         if (is_wanted(f->work, &piece)) {
             plain = false;
             if (!add_item(f, &piece, (struct sl_str){begin, (size_t)(rest.data - begin)}))
@@ -183,7 +184,7 @@ static bool read_pieces(struct text_work *work, struct sl_arena *arena)
     struct text_filling f = {.work = work, .arena = arena};
     struct sl_str text = work->parts[TEXT_TEXT], line;
     work->reader->max_frames = work->local ? UINT64_MAX : work->reader->frame_count + MAX_FRAMES;
-    sl_text_part(work->reader);
+    sl_text_part(work->reader); /* tells the reader that a new part of the text begins */
     for (size_t lines = 0; (work->local || lines < MAX_LINES) && sl_text_next_line(&text, &line); lines++)
         if (!read_line(&f, line))
             return false;
@@ -211,11 +212,11 @@ static enum object_type type_of(struct sl_str name)
     return OBJECT_ELF;
 }
 
-/* Sets the ids of a module from hex digits: the debug id of a Mach-O or PE file, the build id of any other, whose debug id is made from its
- * first 64 bytes. The module stays without ids if `hex` is empty or invalid. False when out of memory. */
+/* Sets the ids of a module from hex digits: those of a Mach-O or PE file are its debug id, those of any other its build id, from which its
+ * debug id is made too. The module stays without ids if `hex` is empty or invalid. False when out of memory. */
 static bool set_ids(struct object_id *id, struct sl_str hex, struct sl_arena *arena)
 {
-    uint8_t bytes[64];
+    uint8_t bytes[64]; /* the debug id only needs the first 16 */
     size_t count = 0;
     if (!hex.size)
         return true;
@@ -231,7 +232,7 @@ static bool set_ids(struct object_id *id, struct sl_str hex, struct sl_arena *ar
     }
     id->has_debug_id = true;
     id->code_id = sl_code_id_normalise(arena, hex);
-    id->debug_id = sl_debug_id_from_build_id((struct sl_bytes){bytes, count}, false);
+    id->debug_id = sl_debug_id_from_build_id((struct sl_bytes){bytes, count}, false); /* false: little-endian */
     return id->code_id.data != NULL;
 }
 
@@ -241,8 +242,8 @@ struct module_filling { /* the values of the maps are an index + 1, or SIZE_MAX 
     struct sl_map ids_by_name;    /* modules of the text that have an id, by file name: index in reader->modules */
 };
 
-/* Adds the index of a module under a key, unless the key is empty. If the key has an index already, the new one replaces it if `replace`,
- * else the key becomes ambiguous. False when out of memory. */
+/* Adds the index of a module under a key, unless the key is empty. The map has index + 1, as NULL stands for an absent key. If the key has
+ * an index already, the new one replaces it if `replace`, else the key becomes ambiguous (SIZE_MAX). False when out of memory. */
 static bool add_key(struct sl_map *map, struct sl_str key, size_t index, bool replace)
 {
     bool made;
@@ -261,8 +262,9 @@ static size_t find_key(const struct sl_map *map, struct sl_str key)
     return index && index != SIZE_MAX ? index - 1 : SIZE_MAX;
 }
 
-/* Indexes the modules of the form's part `modules` by code id and by file name, and those modules of the text that have an id by file name.
- * Two modules of the text with the same name and the same id do not make the name ambiguous. False when out of memory. */
+/* Indexes the modules of the form's part `modules` by code id and by file name, and those modules of the text that have an id by file name
+ * (up to first_mapped: behind are those that map_sent has added). Of several with the same code id the last one counts. A file name of
+ * several is ambiguous, unless the request wants the newest, or the text has it twice with the same id. False when out of memory. */
 static bool index_modules(struct module_filling *m)
 {
     struct native_request *native = &m->work->native;
@@ -412,7 +414,7 @@ static bool fill_frame(struct text_work *work, struct sl_text_frame *text, struc
     if (text->is_named)
         return fill_named_frame(work, text, frame);
     sl_text_resolve(work->reader, text);
-    work->native.wants_columns |= text->format == SL_TEXT_MARKUP;
+    work->native.wants_columns |= text->format == SL_TEXT_MARKUP; /* others are written without columns */
     bool has_module = text->base != SL_TEXT_ABSOLUTE && text->module != SL_TEXT_NO_MODULE;
     uint32_t module = has_module ? work->module_of[text->module] : NATIVE_NO_MODULE;
     bool of_symbol = text->base == SL_TEXT_OF_SYMBOL; /* given as symbol and offset */
@@ -480,7 +482,8 @@ static bool fill_traces(struct text_work *work)
 enum text_module_list { LIST_NATIVE, LIST_JS, LIST_JVM, MODULE_LISTS };
 
 /* Returns the list to which an element of the form's part `modules` belongs, by its member "type". Any type but "sourcemap", "proguard" and
- * "source" is one of native code; so is an element that is no object, which is refused later. */
+ * "source" is one of native code; so is an element that is no object, which is refused later. `element` is a copy of the part's reader,
+ * which stays before the element. */
 static enum text_module_list list_of(struct sl_json element)
 {
     enum text_module_list list = LIST_NATIVE;
@@ -524,14 +527,15 @@ static bool sort_modules(struct sl_str part, struct sl_arena *arena, struct sl_b
 }
 
 /* Reads the parts for native code (modules, sources, options, scraping): joins them to a body of POST /symbolicate without stacks, and lets
- * native_read read that. The part `source` is for scripts only (requests.c). False: `failure` is set, also when out of memory. */
+ * native_read read that. The part `source` is for scripts only (requests.c). False: `failure` is set; "out of memory" is what it said
+ * before the call. */
 static bool read_parts(struct job *job, struct text_work *work, struct json_failure *failure)
 {
     struct sl_buf lists[MODULE_LISTS] = {{0}, {0}, {0}}, body = {0};
     struct sl_json_writer w = sl_json_writer(&body);
     bool good = !work->parts[TEXT_MODULES].data || sort_modules(work->parts[TEXT_MODULES], &job->arena, lists);
     if (!good)
-        *failure = (struct json_failure){400, "the part `modules` is not an array of modules"};
+        *failure = (struct json_failure){400, "the part `modules` is not a JSON array of modules"};
     sl_json_begin_object(&w);
     if (lists[0].size)
         sl_json_member_raw(&w, "modules", sl_buf_view(&lists[0]));
@@ -553,7 +557,7 @@ static bool read_parts(struct job *job, struct text_work *work, struct json_fail
     *failure = json_no_memory;                 /* the only failure from here on */
     work->native.files = work->files.items;
     work->native.file_count = work->files.count;
-    return native_add_configured(&work->native, job->config);
+    return native_add_configured(&work->native, job->config); /* does so only if `options` ask for that */
 }
 
 bool text_fill(struct job *job, struct text_work *work, struct json_failure *failure)

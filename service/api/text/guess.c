@@ -24,7 +24,8 @@ struct text_guessed {
     size_t sent_parts;       /* how many last components of its path are those of the path in the text */
 };
 
-/* Looks for the module among the files that came with the request: sets `is_sent`, `sent` and `sent_parts`. */
+/* Looks for the module among the files that came with the request: sets `is_sent`, `sent` and `sent_parts`. `stored`, which the search in
+ * scanned and uploaded files will fill in, is only initialised. */
 static void find_sent(const struct text_work *work, struct text_guessed *guessed)
 {
     const struct supplied_objects *files = work->native.own;

@@ -30,7 +30,7 @@ static void put_notes(const char *begin, const char *end, struct sl_str title, s
     struct sl_str text = {begin, begin && end > begin ? (size_t)(end - begin) : 0}, line;
     while (text.size && text.size < MAX_NOTES && sl_str_next_line(&text, &line)) {
         line = sl_str_trimmed(line);
-        if (line.size && line.data != title.data)
+        if (line.size && line.data != title.data) /* compares pointers: the title is the same part of the text */
             sl_json_put_str(w, line);
     }
 }
@@ -47,7 +47,7 @@ static void put_lines(const struct text_work *work, const struct text_stack *sta
     sl_json_member_array(w, "lines");
     for (size_t i = stack->first; left && i < work->item_count; i++) {
         const struct text_item *item = &work->items[i];
-        if (item->piece.kind == SL_TEXT_MADE || item->stack != index)
+        if (item->piece.kind == SL_TEXT_MADE || item->stack != index) /* replaced markup, or a frame of another stack */
             continue;
         is_json = item->piece.kind == SL_TEXT_NATIVE && item->piece.native.is_json;
         if (!is_json) /* in a report as JSON (Apple's .ips) the text between frames is only members of frames */
@@ -117,7 +117,7 @@ static void put_all_stacks(const struct text_work *work, struct sl_json_writer *
 static void put_formats(const struct text_work *work, struct sl_json_writer *w)
 {
     sl_json_member_array(w, "formats");
-    for (int i = 1; i < SL_TEXT_FORMATS; i++)
+    for (int i = 1; i < SL_TEXT_FORMATS; i++) /* 0 is SL_TEXT_PLAIN, which is no format of frames */
         if (work->reader->counts[i] && (work->only == SL_TEXT_PLAIN || (int)work->only == i))
             sl_json_put_str(w, sl_str(sl_text_format_name((enum sl_text_format)i)));
     sl_json_end_array(w);
@@ -142,7 +142,7 @@ void text_write_json(struct text_work *work, struct sl_str text, struct sl_json_
     put_formats(work, w);
     put_all_stacks(work, w);
     if (work->native.results || !work->native.trace_count) /* native_write needs a result for each trace */
-        native_write(&work->native, w, NULL);
+        native_write(&work->native, w, NULL);              /* NULL: its argument is not used */
     put_part("js", &work->js, w);
     put_part("jvm", &work->jvm, w);
     sl_json_member_str(w, "text", text);

@@ -30,7 +30,7 @@ static bool split_form(struct text_receiver *r, struct sl_bytes form)
     for (int i = 0; i < TEXT_PARTS; i++)
         parts[i] = (struct form_part){.name = part_names[i],
                                       .max = i == TEXT_TEXT ? r->job->config->text_max_body : MAX_JSON_PART};
-    r->work->files.sent = true;
+    r->work->files.sent = true; /* the request is a form */
     enum sl_code code = form_split(form, r->boundary, &r->job->arena, &r->work->files, parts, TEXT_PARTS, &r->error);
     for (int i = 0; i < TEXT_PARTS; i++)
         r->work->parts[i] = parts[i].text;
@@ -78,7 +78,8 @@ static bool read_scope(struct http_exchange *x, struct text_work *work)
 /* Reads the query parameters `format` (the only format to look up) and `guess` (enum text_guess). False: the answer is set. */
 static bool read_query(struct http_exchange *x, struct text_work *work)
 {
-    static const struct sl_str guesses[] = {SL_STR("unique"), SL_STR("newest"), SL_STR("none")};
+    static const struct sl_str guesses[] = {SL_STR("unique"), SL_STR("newest"),
+                                            SL_STR("none")}; /* by enum text_guess */
     struct sl_str format = http_query(x, "format"), guess = http_query(x, "guess");
     bool good = !guess.data;
     for (int i = 0; guess.data && i < 3; i++)

@@ -28,6 +28,7 @@ static const struct text_stack *next_stack(struct text_stacks *s)
     return NULL;
 }
 
+/* Returns how many stacks of the kind the text has. */
 static size_t count_stacks(const struct text_work *work, int kind)
 {
     struct text_stacks s = {.work = work, .kind = kind};
@@ -91,15 +92,15 @@ static bool can_be_repeated(const struct text_work *work, const struct text_item
     return !frame->of_eval && (frame->escapes || is_last || sl_str_ends(frame->behind, SL_STR("\n")));
 }
 
-/* Makes the frame of the request from a frame of the text; a frame that names no script gets the script `only`. False when out of
- * memory. */
+/* Makes the frame of the request from a frame of the text; a frame that names no script gets the script `only`. The frame is part of a
+ * struct js_text_frame, whose other members only requests made from a text have. False when out of memory. */
 static bool fill_js_frame(const struct text_work *work, const struct text_item *item, struct sl_str only,
                           struct js_request *r, struct js_entry *entry)
 {
     const struct sl_js_stack_frame *text = &item->piece.js;
     struct js_text_frame *more = SL_ARENA_NEW(r->arena, struct js_text_frame);
     struct sl_buf url = {0};
-    sl_js_stack_put_url(text->url, &url);
+    sl_js_stack_put_url(text->url, &url); /* without escapes and colour codes */
     struct sl_str plain = sl_buf_move_to_arena(&url, r->arena);
     if (!more || !plain.data)
         return false;
@@ -116,6 +117,7 @@ static bool fill_js_frame(const struct text_work *work, const struct text_item *
     return true;
 }
 
+/* Adds the script frames of the text to `request`, a struct js_request, a trace for each stack. */
 bool text_fill_js(const struct text_work *work, void *request)
 {
     struct js_request *r = request;
@@ -140,6 +142,7 @@ bool text_fill_js(const struct text_work *work, void *request)
     return r->raw != NULL;
 }
 
+/* Appends the JSON body of a request to the API for scripts, without frames. */
 void text_put_js_body(const struct text_work *work, struct sl_buf *body)
 {
     struct sl_json_writer w = sl_json_writer(body);
@@ -172,6 +175,7 @@ static void fill_jvm_frame(const struct sl_jvm_trace_frame *text, size_t index, 
     frame->line = (struct sl_opt_u64){text->has_line, text->line};
 }
 
+/* Adds the JVM frames of the text to `request`, a struct jvm_request, a trace for each stack. */
 bool text_fill_jvm(const struct text_work *work, void *request)
 {
     struct jvm_request *r = request;
@@ -193,6 +197,7 @@ bool text_fill_jvm(const struct text_work *work, void *request)
     return r->traces != NULL;
 }
 
+/* Appends the JSON body of a request to the API for the JVM, without frames. */
 void text_put_jvm_body(const struct text_work *work, struct sl_buf *body)
 {
     struct sl_json_writer w = sl_json_writer(body);

@@ -35,6 +35,7 @@ static const struct text_part_maker jvm_maker = {&job_jvm, text_put_jvm_body, te
 static bool read_part(struct job *part, const struct text_work *work, struct sl_str json, struct json_failure *failure)
 {
     const struct local_request *local = work->local ? work->local->files : NULL;
+    /* kind->files: offset of the files in the API's request struct */
     struct request_files *files = (struct request_files *)((char *)part->request + part->kind->files);
     *files = work->files;
     files->sent = true; /* as in a form: then the request need not name sources */
@@ -172,6 +173,7 @@ static void text_reset(void *arg)
     end_part(&work->jvm);
 }
 
+/* job_kind.release: frees what the job used; `js`, `jvm` and the reader also if they were not used. */
 static void text_release(void *arg)
 {
     struct text_work *work = arg;
@@ -257,6 +259,7 @@ static void text_finish(struct job *job, void *arg, enum sl_code code, const str
 
 /* ---- the request ---- */
 
+/* job_kind.open: initialises the request of a new job; `origin` is a metric label. */
 static void text_open(struct job *job, void *arg)
 {
     struct text_work *work = arg;
@@ -292,8 +295,7 @@ static bool text_read_local(struct job *job, void *arg, const void *asked, struc
 static void refuse_text(struct http_exchange *x, const struct job *job)
 {
     if (job->code == SL_UNSUPPORTED)
-        http_reply_detail(x, 413, "the text cannot be answered as a whole",
-                          "ask for application/json to see why; the limit is max_response_bytes");
+        http_reply_detail(x, 413, "the text with names would be larger than max_response_bytes", NULL);
     else if (job->answer.failed)
         http_reply_no_memory(x);
     else
