@@ -2,7 +2,6 @@
 #include "api/symbfile/symbfile.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/random.h>
 
 #include "api/access.h"
@@ -279,15 +278,11 @@ static bool take_go_build_id(struct sl_str text, struct upload_head *head)
 /* Takes the base address of the executable, a decimal number or hexadecimal with 0x. False if it is malformed. */
 static bool take_base(struct sl_str text, struct upload_head *head)
 {
-    char copy[24], *end;
-    if (text.size < 1 || text.size >= sizeof copy || text.data[0] < '0' || text.data[0] > '9')
-        return false;
-    memcpy(copy, text.data, text.size);
-    copy[text.size] = '\0';
-    bool hex = copy[0] == '0' && (copy[1] | 32) == 'x';
-    head->info.base = strtoull(copy + (hex ? 2 : 0), &end, hex ? 16 : 10);
-    head->info.has_base = true;
-    return *end == '\0' && end > copy + (hex ? 2 : 0);
+    bool hex = text.size > 2 && text.data[0] == '0' && (text.data[1] | 32) == 'x'; /* | 32: lower case */
+    if (hex)
+        text = (struct sl_str){text.data + 2, text.size - 2};
+    head->info.has_base = hex ? sl_parse_hex_u64(text, &head->info.base) : sl_parse_u64(text, &head->info.base);
+    return head->info.has_base;
 }
 
 /* Takes the path of the executable. */
