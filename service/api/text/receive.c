@@ -78,8 +78,8 @@ static bool read_scope(struct http_exchange *x, struct text_work *work)
 /* Reads the query parameters `format` (the only format to look up) and `guess` (enum text_guess). False: the answer is set. */
 static bool read_query(struct http_exchange *x, struct text_work *work)
 {
-    static const struct sl_str guesses[] = {SL_STR("unique"), SL_STR("newest"),
-                                            SL_STR("none")}; /* by enum text_guess */
+    /* in the order of enum text_guess */
+    static const struct sl_str guesses[] = {SL_STR("unique"), SL_STR("newest"), SL_STR("none")};
     struct sl_str format = http_query(x, "format"), guess = http_query(x, "guess");
     bool good = !guess.data;
     for (int i = 0; guess.data && i < 3; i++)

@@ -312,7 +312,7 @@ static void answer_text(struct http_exchange *x, struct job *job, const struct a
         refuse_text(x, job);
     else if (job->outcome == JOB_BUSY)
         http_reply_no_memory(x);
-    else if (job->outcome == JOB_RUNNING && waited != FIBER_CANCELLED)
+    else if (job->outcome == JOB_RUNNING && waited != FIBER_CANCELLED) /* FIBER_CANCELLED: the client is gone */
         http_reply_detail(x, 503, "the text is not ready",
                           "raise `timeout`, or ask for application/json, whose answer can be fetched later");
     else if (waited != FIBER_CANCELLED)

@@ -50,6 +50,7 @@ static bool put_frame(struct sl_js_stack_frame frame, const struct js_text_frame
 {
     const struct js_frame *mapped = &result->frame;
     bool has_name = frame.function.size || result->knows_function;
+    /* compares pointers: a path that the source map has not changed is the one that was sent */
     bool has_path = frame.url.size || mapped->abs_path.data != sent->abs_path.data;
     /* if the frame names no script, there is no URL to which the source's path could be relative: write that path alone */
     struct sl_str path = frame.url.size ? without_slash(frame.url, mapped->abs_path) : mapped->filename;

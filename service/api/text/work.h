@@ -72,7 +72,7 @@ struct text_work {
     struct text_unknown *unknown; /* modules in native.modules that have no ids */
     size_t unknown_count;
     size_t sent_count;   /* modules of the form's part `modules`, which come first in native.modules */
-    size_t first_mapped; /* reader->modules: up to this index modules of the text, then those of the form */
+    size_t first_mapped; /* in reader->modules those before this index are of the text, the others of the form */
     struct sl_str js_modules, jvm_modules; /* modules of the form for scripts and for the JVM: JSON arrays */
     size_t js_frames, jvm_frames;
     struct job js, jvm; /* run within this job for frames of scripts, of the JVM; `request` NULL: not needed */

@@ -43,6 +43,7 @@ static bool make_call(struct text_writing *w, const struct native_result_frame *
     if (path.size)
         call->path = (struct sl_str){sl_arena_strndup(&w->scratch, path.data, path.size), path.size};
     w->out->failed |= path.size && !call->path.data;
+    /* only of the function that was not inlined the address of its begin is known */
     if (frame->outermost && frame->symbol_address <= frame->address) {
         call->offset = frame->address - frame->symbol_address + is_return;
         call->has_offset = true;
@@ -78,7 +79,7 @@ static void put_symbol(const struct sl_text_frame *frame, struct sl_buf *out)
 }
 
 /* Writes a native frame with the calls at its address, or as it is if none are known. A markup element that names a symbol has no address:
- * its name is demangled instead. `at`: see find_calls. */
+ * its name is demangled instead. `at`: see find_calls. w->added_lines: how many lines inlined calls have added to the stack. */
 static void put_native(struct text_writing *w, const struct text_item *item, size_t *at)
 {
     const struct sl_text_frame *frame = &item->piece.native;

@@ -95,7 +95,7 @@ static bool archive_wants(struct archive *archive, const struct sl_zip_entry *en
     if (!memchr(name.data, '/', name.size) && is_list_of_symbols(name))
         return false;
     bool is_key = uploads_normalize_key(archive->arena, name, key);
-    if (!is_key && key->size)
+    if (!is_key && key->size) /* the size is set although there is no key: so uploads_normalize_key says it */
         return archive_fail(archive, 503, "out of memory");
     if (!is_key)
         return archive_fail(archive, 400,
@@ -112,8 +112,8 @@ static bool archive_wants(struct archive *archive, const struct sl_zip_entry *en
     return true;
 }
 
-/* Adds a member to store. Of two with the same key the later one is stored; their sizes must be equal. `seen`: the members so far, by key.
- * False: `failure` is set. */
+/* Adds a member to store; `is_packed`: it is stored gzip-compressed. Of two with the same key the later one is stored; their sizes must be
+ * equal. `seen`: the members so far, by key. False: `failure` is set. */
 static bool archive_add(struct archive *archive, struct sl_map *seen, const struct sl_zip_entry *entry,
                         struct sl_str key)
 {

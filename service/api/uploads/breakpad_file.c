@@ -41,10 +41,11 @@ static enum sl_code read_module_line(struct sl_str text, struct sl_arena *arena,
     parts[2] = sl_buf_move_to_arena(&file, arena);
     if (parts[2].data && uploads_make_key(arena, parts, key))
         return SL_OK;
+    /* if uploads_make_key has failed, a size other than 0 says that memory was short */
     return !parts[2].data || key->size
                ? sl_fail(error, SL_BUSY, "out of memory")
                : sl_fail(error, SL_MALFORMED,
-                         "the MODULE line has no hexadecimal id, or its file name cannot be that of a stored file");
+                         "the MODULE line has no hexadecimal id, or a file name that the store does not allow");
 }
 
 /* ---- the archive (PKWARE's APPNOTE, 4.3) ---- */
@@ -130,11 +131,12 @@ static void read_listing(void *arg)
     listing->is_read = archive_read_directory(listing->archive, listing->entries);
 }
 
-/* Reads the directory of the archive, which must have one file to store. SL_BUSY or SL_MALFORMED, with the text of the failure, if not. */
+/* Reads the directory of the archive, which must have one file to store; it has none if the file's name is one of those that uploads
+ * ignore. SL_BUSY or SL_MALFORMED, with the text of the failure, if not. */
 static enum sl_code read_directory(struct archive *archive, struct sl_error *error)
 {
     struct directory_listing_job listing = {.archive = archive};
-    struct sl_str why = SL_STR("its key is not that of a symbol file");
+    struct sl_str why = SL_STR("the file name in the MODULE line is not that of a symbol file");
     if (archive_list_directory(archive, &listing.entries)) {
         enum sl_code code = pool_run(POOL_CONVERT, read_listing, &listing, error);
         close(listing.entries);
@@ -186,7 +188,7 @@ enum sl_code uploads_store_breakpad_file(const struct config *config, struct sl_
     if (code == SL_OK) {
         struct archive archive = {.arena = arena,
                                   .config = &config->mozilla.store,
-                                  .filename = SL_STR("symbols.zip"),
+                                  .filename = SL_STR("symbols.zip"), /* uploads must end in ".zip" */
                                   .body = mapping,
                                   .fd = packing.tmp.fd,
                                   .bytes = mapping.bytes};

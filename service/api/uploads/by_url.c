@@ -30,7 +30,7 @@ static bool check_url(struct archive *archive, struct sl_str url, const char *c_
 
 struct url_head { /* response to a HEAD request */
     struct archive *archive;
-    int status;               /* of a response with 300 or more; else 0 */
+    int status;               /* HTTP status from 300 on; 0: it was below 300, or there was no response */
     bool has_size, no_memory; /* no_memory: for `location` */
     uint64_t size;
     const char *location; /* NULL: none, or no_memory */
@@ -56,7 +56,7 @@ static enum sl_code head_refused(void *arg, int status, struct sl_str body, stru
 {
     (void)body;
     ((struct url_head *)arg)->status = status;
-    return sl_fail(error, SL_PERMISSION_DENIED, "the server responded with status %d", status);
+    return sl_fail(error, SL_PERMISSION_DENIED, "the server of the archive responded with status %d", status);
 }
 
 enum sl_code uploads_head(struct fetch_request request, struct sl_error *error)
@@ -166,7 +166,7 @@ static bool may_redirect(void *arg, const char *url)
 static enum sl_code get_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     (void)arg, (void)body;
-    return sl_fail(error, SL_PERMISSION_DENIED, "the server responded with status %d", status);
+    return sl_fail(error, SL_PERMISSION_DENIED, "the server of the archive responded with status %d", status);
 }
 
 /* Downloads the archive from the URL at which the redirects end. The archive's file name is the last path component of the URL that the
@@ -197,7 +197,7 @@ bool uploads_fetch(struct uploads_url *u, struct sl_str text, int fd)
         return archive_fail(archive, 400, "non-200 status code when retrieving %s", last);
     const char *query = strpbrk(first, "?#");
     struct sl_str path = {first, query ? (size_t)(query - first) : text.size};
-    const char *slash = memrchr(path.data, '/', path.size);
+    const char *slash = memrchr(path.data, '/', path.size); /* not NULL: a valid URL has "://" */
     archive->filename = (struct sl_str){slash + 1, (size_t)(path.data + path.size - slash - 1)};
     u->url = sl_str(first);
     return true;

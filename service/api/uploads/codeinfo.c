@@ -68,7 +68,7 @@ static struct sl_str pair_name(struct sl_arena *arena, struct sl_str file, struc
     if (!file.data)
         return SL_STR("");
     if (!uploads_make_key(arena, parts, &key)) {
-        out->failed |= key.size > 0;
+        out->failed |= key.size > 0; /* uploads_make_key sets the size when out of memory */
         return SL_STR("");
     }
     return (struct sl_str){key.data, key.size - 2};

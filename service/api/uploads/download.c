@@ -61,7 +61,7 @@ static void download_finish(struct download_target *w)
     allow_scripts(w->x);
     if (!wants_debug(w->x))
         return;
-    snprintf(text, sizeof text, w->store_ns ? "%.6f" : "0", (double)w->store_ns / 1e9);
+    snprintf(text, sizeof text, w->store_ns ? "%.6f" : "0", (double)w->store_ns / 1e9); /* "0": no store was asked */
     const char *kept = sl_arena_strndup(&w->x->arena, text, strlen(text));
     if (kept)
         http_set_header(w->x, "Debug-Time", sl_str(kept));
@@ -186,6 +186,7 @@ static bool try_part(struct download_target *w, enum store_part part)
         return true;
     }
     uint64_t begin = clock_mono_ns();
+    /* false: without the MD5 */
     enum sl_code code = url ? store_stat(name, false, &meta, &error) : store_open(name, &file->mapping, &meta, &error);
     w->store_ns += clock_mono_ns() - begin;
     metric_observe_since(METRIC_TECKEN_EXISTS, begin, NULL);
@@ -227,7 +228,7 @@ static enum sl_code read_codeinfo(struct http_exchange *x, const char *scope, en
 {
     static const char *const prefixes[STORE_PARTS] = {"codeinfo/", "try/codeinfo/"};
     struct sl_str parts[3] = {file, id, SL_STR("x")}, key;
-    if (!uploads_make_key(&x->arena, parts, &key))
+    if (!uploads_make_key(&x->arena, parts, &key)) /* sets the size when out of memory; else a part is invalid */
         return key.size ? sl_fail(error, SL_BUSY, "out of memory") : SL_NOT_FOUND;
     key.size -= 2; /* metadata is stored as "<file>/<ID>": a key without its third part "/x" */
     struct sl_str name = uploads_name(&x->arena, scope, prefixes[part], key);
@@ -441,6 +442,7 @@ static void syminfo(struct http_exchange *x)
         return;
     enum sl_code code = uploads_list_scopes(x, token, &scopes, &count) ? SL_NOT_FOUND : SL_BUSY;
     for (size_t i = 0; code == SL_NOT_FOUND && i <= count; i++)
+        /* true: also in the part of try builds */
         code = find_codeinfo(x, i < count ? scopes[i] : "", true, x->captures[0], x->captures[1], &info, &is_try);
     if (code == SL_OK)
         code = codeinfo_texts(&x->arena, &info, &texts);

@@ -8,7 +8,7 @@ static enum sl_code extra_refused(void *arg, int status, struct sl_str body, str
 {
     (void)body;
     *(int *)arg = status;
-    return sl_fail(error, status < 500 ? SL_NOT_FOUND : SL_DOWNLOAD_ERROR, "the store responded with status %d",
+    return sl_fail(error, status < 500 ? SL_NOT_FOUND : SL_DOWNLOAD_ERROR, "the symbol store responded with status %d",
                    status);
 }
 

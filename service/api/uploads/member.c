@@ -51,7 +51,7 @@ static void take_check(struct member_job *job, const struct member_check_result 
     job->member->used = result->used < job->member->entry->packed ? result->used : job->member->entry->packed;
     if (job->code != SL_OK || !result->is_forbidden)
         return;
-    job->code = sl_fail(&job->error, SL_PERMISSION_DENIED, "it contains a text that is not allowed");
+    job->code = sl_fail(&job->error, SL_PERMISSION_DENIED, "the file contains a text that is not allowed");
     if (result->text < config->disallowed_snippet_count)
         job->snippet = config->disallowed_snippets[result->text];
     else
@@ -76,7 +76,7 @@ void member_check(struct member_job *job)
         converter_add_bytes(&call, INPUT_TEXTS, sl_buf_bytes(&texts));
     job->code = texts.failed ? sl_fail(&job->error, SL_BUSY, "out of memory")
                              : conversion_run(&about, &converter_member_check, &call, &result, &job->error);
-    if (!texts.failed) /* the converter ran, or `result` is all zero */
+    if (!texts.failed) /* `result` is set: conversion_run sets it to zero if the converter did not run */
         take_check(job, &result);
     sl_buf_free(&texts);
 }
@@ -130,6 +130,7 @@ static enum sl_code take_head(void *arg, struct sl_error *error)
     ssize_t size = pread(job->head, head, sizeof head, 0);
     if (size < 0)
         return sl_fail_errno(error, errno, "cannot read the beginning of a symbol file");
+    /* false is no failure: a file without metadata is stored too */
     codeinfo_read((struct sl_str){head, (size_t)size}, job->member->key, job->arena, &job->info, job->names);
     return job->info.failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }

@@ -21,8 +21,9 @@ struct uploads_publishing {
 /* ---- is it in the store? ---- */
 
 /* Finds out whether one part of the store has this key, and with the same contents: the same size and MD5. The store computes the MD5 of an
- * uncompressed file, which takes long, only if the size is the same. Of a compressed file that another service has stored, size and MD5 of
- * the contents are unknown: only its size is compared, with `packed_size`. Not finding the key is SL_OK. */
+ * uncompressed file, which takes long, only if the size is the same. A compressed file has size and MD5 of its contents in its header
+ * (has_original), unless another service has stored it: then only its own size is compared, with `packed_size`. SL_OK also if the part does
+ * not have the key. */
 static enum sl_code find_same_in(const struct config_store *config, const char *scope, enum store_part part,
                                  struct sl_str key, uint64_t size, const uint8_t md5[16], uint64_t packed_size,
                                  enum uploads_found *found, struct sl_error *error)
@@ -187,7 +188,7 @@ enum sl_code uploads_publish_one(struct archive *archive, enum store_part part, 
     if (code == SL_OK &&
         !store_location(sl_str(archive->scope), part, job->member->key, archive->arena, &job->member->location))
         code = sl_fail(&job->error, SL_BUSY, "out of memory");
-    /* a failure concerns other processes only: this one has invalidated its entries in any case */
+    /* SL_INTERNAL: other processes could not be notified; this one has invalidated its entries in any case */
     if (code == SL_OK && publish_invalidate(archive, &invalidation) == SL_INTERNAL)
         log_warn("uploads", "cannot notify other processes of an uploaded file; they may answer with its older version",
                  LOG_ERR(&invalidation));
@@ -201,7 +202,7 @@ enum sl_code uploads_publish(struct archive *archive, enum store_part part, stru
     struct uploads_publishing p = {.archive = archive, .part = part};
     unsigned workers = archive->config->workers ? archive->config->workers : loop_pool_threads();
     size_t helpers = archive->count < workers ? archive->count : workers;
-    bool whole = fiber_run_workers(publish_some, &p, helpers ? helpers - 1 : 0);
+    bool whole = fiber_run_workers(publish_some, &p, helpers ? helpers - 1 : 0); /* - 1: this fiber works too */
     struct sl_error invalidation;
     enum sl_code code = publish_invalidate(archive, &invalidation); /* also after a failure: some members are stored */
     if (code != SL_OK && code != SL_CANCELLED) /* this process has invalidated its entries in any case */

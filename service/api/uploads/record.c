@@ -34,6 +34,7 @@ enum sl_code uploads_record_put(const char *scope, enum store_part part, uint64_
 /* True if the record's upload was made by the user of the token: their email addresses are the same. */
 static bool is_of_user(struct sl_bytes record, struct sl_arena *arena, const struct mozilla_token *token)
 {
+    /* the text at upload.user.email; it is read into offset 0 of the target, so that the target is a struct sl_str */
     static const struct sl_field user[] = {{.key = SL_STR("email"), .type = SL_FIELD_TEXT}, SL_FIELDS_END};
     static const struct sl_field upload[] = {SL_FIELD_SAME("user", user), SL_FIELDS_END};
     static const struct sl_field fields[] = {SL_FIELD_SAME("upload", upload), SL_FIELDS_END};

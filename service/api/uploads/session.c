@@ -154,6 +154,7 @@ static void session_write(void *arg)
     if (job->code != SL_OK)
         return;
     struct sl_bytes stream = f->body.bytes;
+    /* the client's gzip header, 0 bytes of a plain file; from the converter, so not trusted to be less than the file */
     uint64_t skip = f->result.header_size < stream.size ? f->result.header_size : stream.size;
     stream = (struct sl_bytes){stream.data + skip, stream.size - skip};
     job->code = store_tmp_file_create(&job->work, &job->error);
@@ -303,7 +304,7 @@ static enum sl_code append_work(void *arg, struct sl_error *error)
     if (code != SL_OK)
         return code;
     if (mapping.bytes.size != a->size)
-        code = sl_fail(error, SL_MALFORMED, "the part does not have the announced size");
+        code = sl_fail(error, SL_MALFORMED, "the body does not have the size in its Content-Range");
     else if (!sl_write_all_at(a->to, mapping.bytes, a->at))
         code = sl_fail_errno(error, errno, "cannot write the part to a temporary file");
     sl_unmap(&mapping);
@@ -316,7 +317,7 @@ static bool session_open(struct session *s)
     struct cache_tmp tmp;
     if (s->fd >= 0)
         return true;
-    if (open_files >= MAX_OPEN || cache_tmp_create(&tmp, true, NULL) != SL_OK)
+    if (open_files >= MAX_OPEN || cache_tmp_create(&tmp, true, NULL) != SL_OK) /* true: a file without a name */
         return false;
     s->fd = tmp.fd;
     open_files++;
@@ -334,7 +335,7 @@ static void answer_failed_piece(struct http_exchange *x, const struct session *s
         uploads_reply_error(x, 400, sl_str(error->message));
         return;
     }
-    log_error("uploads", "cannot keep a part of an uploaded file; the client gets an error",
+    log_error("uploads", "cannot store a part of an upload in a temporary file; the client gets an error",
               LOG_SLSTR("file", ((struct sl_str){s->key, s->key_size})), LOG_ERR(error));
     if (code == SL_BUSY)
         http_reply_no_memory(x);

@@ -109,6 +109,7 @@ static enum sl_code answer_file(struct single_answer *a, const struct single_fil
         answer_action(&a->w, "error", "invalid MD5 hex digest");
         return SL_OK;
     }
+    /* 0: the size of the file as gzip is not known */
     enum sl_code code =
         uploads_find_duplicate(a->config, a->scope, a->part, key, file->size.value, md5, 0, &found, error);
     if (code == SL_OK && found == UPLOADS_FOUND_SAME) {

@@ -141,7 +141,7 @@ bool uploads_list_scopes(struct http_exchange *x, const struct mozilla_token *to
 {
     const struct config *config = ((const struct service *)x->service)->config;
     const struct access_key *key = token ? NULL : find_access_key(x, config);
-    size_t most = key ? key->scope_count : 1;
+    size_t most = key ? key->scope_count : 1; /* + 1 below: an array is never empty */
     *count = 0;
     *scopes = (char(*)[SYMBFILE_SCOPE])SL_ARENA_ARRAY(&x->arena, char, (most + 1) * SYMBFILE_SCOPE);
     for (size_t i = 0; *scopes && i < most; i++) {

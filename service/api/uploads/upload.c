@@ -261,7 +261,7 @@ static bool upload_check(struct upload *u)
     unsigned workers = u->config->mozilla.store.workers ? u->config->mozilla.store.workers : loop_pool_threads();
     size_t helpers = u->archive.count < workers ? u->archive.count : workers;
     uint64_t begin = clock_mono_ns();
-    bool whole = fiber_run_workers(upload_check_some, &c, helpers ? helpers - 1 : 0);
+    bool whole = fiber_run_workers(upload_check_some, &c, helpers ? helpers - 1 : 0); /* - 1: this fiber works too */
     metric_observe_since(METRIC_TECKEN_UPLOAD_EXTRACT, begin, NULL);
     return whole;
 }
@@ -389,6 +389,7 @@ static void upload_reply(struct upload *u)
 static void upload_log(const struct upload *u)
 {
     size_t stored = 0, skipped = 0;
+    /* the first label says whether it is a try build, as Mozilla's service writes it */
     metric_add(METRIC_TECKEN_UPLOADS, 1, u->part == STORE_TRY ? "True" : "False", store_bucket(), NULL);
     for (size_t i = 0; i < u->archive.count; i++) {
         stored += u->archive.members[i].location.data != NULL;

@@ -129,10 +129,10 @@ void member_write(struct member_job *job) SL_SUSPENDS;
 
 /* ---- codeinfo.c: pure ---- */
 
-/* Reads the header of a Breakpad symbol file and appends it to `info` as JSON. Sets the names under which the JSON is to be stored,
- * "<file>/<ID>": names[0] by the debug id, names[1] by the code id (empty: none); in the arena. False: not a symbol file, or out of memory:
- * then `info` has failed, which may also happen with true. */
-bool codeinfo_read(struct sl_str head, struct sl_str key, struct sl_arena *arena, struct sl_buf *info,
+/* Reads the header of a Breakpad symbol file and appends it to `out` as JSON. Sets the names under which the JSON is to be stored,
+ * "<file>/<ID>": names[0] by the debug id, names[1] by the code id (empty: none); in the arena. False: not a symbol file, or out of memory.
+ * When out of memory, whether true or false is returned, out->failed is set. */
+bool codeinfo_read(struct sl_str head, struct sl_str key, struct sl_arena *arena, struct sl_buf *out,
                    struct sl_str names[2]);
 
 /* ---- extra.c ---- */
