@@ -37,7 +37,7 @@ static void probe_until_up(void *arg)
     uint64_t pause = backend->failures >= backend->patience ? LONGEST_PAUSE_MS : FIRST_PAUSE_MS;
     while (fiber_sleep(pause)) {
         enum shared_result result = backend->probe();
-        if (result == SHARED_HIT) {
+        if (result == SHARED_HIT) { /* usable answer; any other result is a failure */
             log_warn("shared", "shared cache responds again", LOG_STR("backend", backend->name));
             backend->down = false;
             note_answer(backend);
@@ -91,7 +91,7 @@ void breaker_note(struct shared_backend *backend, enum shared_op op, const char 
         if (op != SHARED_PUT && ++backend->failures >= backend->patience)
             pause_backend(backend);
         break;
-    default:
+    default:                /* SHARED_HIT, _MISS, _WRITTEN, _SKIPPED: usable answers */
         if (!backend->down) /* a paused one is used again only after a successful probe */
             note_answer(backend);
     }

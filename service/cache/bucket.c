@@ -122,7 +122,7 @@ static void download(void *arg)
     struct bucket_download *d = arg;
     d->code = object_get(&bucket.store, sl_str(d->name), d->fd, &d->call, &d->error);
     if (d->code == SL_OK && is_packed(d->fd))
-        d->code = fetch_unpack(d->fd, 0, &d->error);
+        d->code = fetch_unpack(d->fd, 0, &d->error); /* 0: the contents may be as large as any download */
     d->done = true;
     fiber_wake_all(&d->finished);
 }
@@ -165,6 +165,7 @@ static enum shared_result get_within(struct bucket_download *d)
  * entry is that of the object. */
 static enum shared_result bucket_get(const char *name, int fd, struct shared_value *value)
 {
+    /* refuse_pages: a web page, which a proxy or server may send to ask for a login, is no entry */
     struct bucket_download d = {
         .call = {.timeout_ns = BODY_S * SECOND_NS, .refuse_pages = true}, .name = name, .fd = fd};
     enum shared_result result = authorize() ? get_within(&d) : SHARED_UNREACHABLE;
@@ -261,6 +262,7 @@ struct shared_backend *shared_bucket(const struct config *config, struct sl_aren
     uploads.running = 0;
     /* the other half of the requests per host is for look-ups */
     uploads.max = config->max_downloads_per_host > 3 ? config->max_downloads_per_host / 2 : 1;
+    /* patience: unusable answers in a row after which it is paused; packed: entries are stored compressed, of any size */
     backend = (struct shared_backend){.name = is_s3() ? "s3" : "gcs",
                                       .patience = 20,
                                       .packed = true,

@@ -49,8 +49,8 @@ enum sl_code cache_init(const struct config *config, const struct cache_kind *co
     }
     engine.disk = (struct cache_disk){engine.dir, cache_start_ns()};
     if (engine.dir)
-        cache_tmp_sweep(engine.dir);
-    cache_disk_dumps(config->core_dumps);
+        cache_tmp_sweep(engine.dir);      /* temporary files of processes that have ended */
+    cache_disk_dumps(config->core_dumps); /* if core dumps are enabled, mapped entries are left out of them */
     engine.config = config;
     engine.redownloads = config->downloaded.max_lazy ? config->downloaded.max_lazy : 1;
     engine.recomputations = config->derived.max_lazy ? config->derived.max_lazy : 1;
@@ -454,6 +454,7 @@ void cache_renew(const struct cache_kind *kind, const struct cache_key *key, con
         metric_add(METRIC_CACHE_LAZY_REFUSED, 1, kind->name, NULL, NULL);
         return;
     }
+    /* true: it computes old misses again; NULL: the context belongs to no other flight */
     flight = engine.group.cancelled ? NULL : flight_start(state, key, context, true, NULL);
     if (!flight)
         return;

@@ -70,7 +70,7 @@ static bool expired(struct cleanup_walk *sweep, int at, const char *name, const 
     *is_expired =
         cache_expiry(sweep->lifetimes, &facts, sweep->now_ns, sweep->start_ns, sweep->restart_retries_malformed)
             .expired;
-    int64_t made_ns = facts.exact_ns ? facts.exact_ns : facts.created_ns;
+    int64_t made_ns = facts.exact_ns ? facts.exact_ns : facts.created_ns; /* created_ns may be truncated to seconds */
     if (!*is_expired && made_ns < sweep->oldest_ns)
         sweep->oldest_ns = made_ns;
     return true;
@@ -285,11 +285,12 @@ enum sl_code cache_cleanup(const struct config *config, const struct cache_kind 
     if (!config->cache_dir)
         return sl_fail(error, SL_NOT_FOUND, "no caching configured! Did you provide a path to your config file?");
     const char *unknown = unknown_name(options, kinds, kind_count);
-    if (unknown || kind_count > KINDS_MAX)
+    if (unknown || kind_count > KINDS_MAX) /* the latter cannot happen with the table of this program */
         return sl_fail(error, SL_MALFORMED, "unknown cache kind: %.60s", unknown ? unknown : "too many");
     by_kind = by_kind ? by_kind : own;
     memset(by_kind, 0, kind_count * sizeof *by_kind);
-    cache_start_ns(); /* the first call sets the start of the process, to which ages of malformed entries are compared */
+    /* the first call sets the start of the process, to which ages of malformed entries are compared */
+    cache_start_ns();
     if (!options->dry_run)
         cache_tmp_sweep(config->cache_dir);
     /* Begins with a random kind, so that cleanups that are interrupted do not always leave out the same kinds. */
@@ -334,7 +335,7 @@ static bool measure(void *arg, const struct dir_entry *entry)
 
 void cache_measure(const char *cache_dir, const struct cache_kind *const *kinds, size_t count)
 {
-    int at = open(cache_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int at = open(cache_dir, O_PATH | O_DIRECTORY | O_CLOEXEC); /* if it cannot be opened, all sizes are 0 */
     for (size_t i = 0; i < count; i++) {
         struct cleanup_totals totals = {0};
         dir_walk(&(struct dir_walk){.depth = CACHE_TREE_DEPTH, .visit = measure, .arg = &totals}, at, kinds[i]->name);

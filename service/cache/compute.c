@@ -12,7 +12,8 @@
 
 #define engine cache_engine
 
-/* Returns how long a new result stays in memory, in nanoseconds; 0: not at all, as it says nothing about the key. */
+/* Contents stay until the mtime of their file is due to be set again: then the look-up has to search the disk. 0 is for errors that say
+ * nothing about the key. */
 uint64_t compute_memory_lifetime(const struct kind_state *state, enum sl_code code, const struct sl_error *error)
 {
     switch (code) {
@@ -88,11 +89,12 @@ static void compute_publish(struct flight *flight, struct cache_tmp *tmp, bool i
     space_reclaim(job.io_errno); /* starts a cleanup if the disk is full */
     if (job.published)
         metric_add(METRIC_CACHE_WRITES, 1, state->kind->name, write_status(job.code), is_refresh ? "true" : "false");
-    if (job.outdated_files)
+    if (job.outdated_files) /* files of the entry in earlier versions of the kind, which were removed */
         cache_count_removed(state->kind, "version", job.outdated_files, job.outdated_bytes);
     if (job.code == SL_OK && job.published)
         cache_bounded_note_added(state, flight->key, job.item->mapping.bytes.size);
     if (job.code == SL_OK)
+        /* "false": the file was not found in the cache, but made now */
         metric_observe(METRIC_CACHE_FILE_BYTES, (double)job.item->mapping.bytes.size, state->kind->name, "false", NULL);
 }
 
@@ -146,7 +148,7 @@ static void to_shared(const struct flight *flight, const struct shared_result_va
     const struct cache_lifetimes *lifetimes = &flight->state->lifetimes;
     if (!shared_is_definitive(outcome->code))
         return;
-    if (outcome->code == SL_OK)
+    if (outcome->code == SL_OK) /* replaces an entry that is damaged (stale) or may be an old miss (renews) */
         shared_enqueue(flight->state->kind, flight->key, outcome->item, SHARED_NEW, finding->stale || flight->renews);
     else
         shared_enqueue_error(flight->state->kind, flight->key, &outcome->error,

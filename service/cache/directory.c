@@ -32,7 +32,8 @@ static bool make_path(const char *name, char out[CACHE_PATH_BYTES])
     return fits;
 }
 
-/* Returns the result for an entry that could not be opened or examined, by errno. */
+/* Returns the result for an entry that could not be opened or examined, by errno: sl_fail_errno gives SL_BUSY if this process lacks memory
+ * or descriptors. */
 static enum shared_result missing_or_error(void)
 {
     return errno == ENOENT ? SHARED_MISS : sl_fail_errno(NULL, errno, "") == SL_BUSY ? SHARED_BUSY : SHARED_ERROR;
@@ -178,6 +179,7 @@ struct shared_backend *shared_directory(const struct config *config, const char 
         sl_fail(error, SL_MALFORMED, "the path of the shared cache directory is too long");
         return NULL;
     }
+    /* patience: unusable answers in a row after which it is paused */
     backend = (struct shared_backend){.name = "filesystem",
                                       .patience = 20,
                                       .get = cache_directory_get,

@@ -90,7 +90,7 @@ static enum sl_code map_contents(int fd, uint64_t size, const struct cache_kind 
         enum sl_code code = sl_map_fd(fd, mapping, error);
         if (code == SL_OK && kind->random_access)
             madvise((void *)mapping->bytes.data, mapping->mapped, MADV_RANDOM);
-        if (code == SL_OK && is_dumpable)
+        if (code == SL_OK && is_dumpable) /* core dumps are enabled: keep the cache out of them */
             madvise((void *)mapping->bytes.data, mapping->mapped, MADV_DONTDUMP);
         return code == SL_OK || code == SL_BUSY ? code : SL_INTERNAL;
     }
@@ -127,7 +127,7 @@ static enum sl_code load_item(struct cache_item *item, struct sl_error *error)
     enum sl_code code = item->kind->open ? open_item(item, error)
                                          : item->kind->load(item->mapping.bytes, &item->loaded, &item->weight, error);
     if (code != SL_OK)
-        item->loaded = NULL;
+        item->loaded = NULL; /* nothing was made, or it is freed already */
     return code == SL_OK || code == SL_BUSY ? code : SL_MALFORMED;
 }
 
@@ -227,7 +227,7 @@ enum sl_code cache_item_from_file(const struct cache_kind *kind, int fd, struct 
 static bool take_contents(struct cache_disk_lookup *l, int fd, const struct stat *st, const char *path,
                           const struct cache_facts *facts, const struct cache_freshness *verdict, const char *note)
 {
-    if (verdict->touch && !touch(fd, l))
+    if (verdict->touch && !touch(fd, l)) /* another process has deleted the entry */
         return false;
     enum sl_code code =
         make_item(fd, (uint64_t)st->st_size, l->kind, facts->created_ns / CACHE_SECOND_NS, note, &l->item, &l->error);
@@ -316,6 +316,7 @@ static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
     l->touched = verdict.touch && l->code == SL_OK;
     if (meta && meta->incomplete && l->code == SL_OK)
         renew_incomplete(l, &facts);
+    /* an old miss, which is computed again */
     if (facts.class == CACHE_NEGATIVE && facts.created_ns < l->renew_before_ns)
         return false;
     if (is_older_than_stamp(&facts, l->stamp_ns)) {
@@ -356,7 +357,7 @@ void cache_disk_lookup(void *arg)
     uint8_t hash[CACHE_HASH_BYTES];
     cache_key_hash(l->key, hash);
     l->generation = cache_generation(l->disk->dir);
-    l->stamp_ns = l->generation ? cache_newest_stamp(l->disk->dir, l->key) : 0;
+    l->stamp_ns = l->generation ? cache_newest_stamp(l->disk->dir, l->key) : 0; /* generation 0: there are no stamps */
     l->found = look_up_version(l, hash, l->kind->version);
     const unsigned *fallback = l->kind->fallbacks;
     for (unsigned i = 0; !l->found && !l->corrupt && fallback && i < CACHE_VERSIONS_MAX && fallback[i]; i++)
@@ -461,6 +462,7 @@ void cache_disk_publish(void *arg)
     check_stamps(p);
     p->error.code = p->code;
     if (p->code != SL_OK) {
+        /* without a path the file has no name, and cannot be moved into place */
         if (p->disk->dir && (p->tmp->fd >= 0 || cache_tmp_create(p->tmp, false, NULL) == SL_OK) && p->tmp->path[0] &&
             write_marker(p, &size))
             disk_publish_entry(p, size, created_ns);

@@ -119,7 +119,7 @@ extern struct cache_engine cache_engine;
  * of the look-up and stays alive for it; NULL: the context is the caller's. */
 bool engine_lookup_async(struct cache_lookup *look, bool renews, struct flight *owner);
 /* Stores a result, contents or an error, in memory for `for_ns`; DURATION_NEVER: without limit, 0: does not store it. `created_ns` 0:
- * now. */
+ * now. `generation`: time of the last invalidation stamp of any file, as it was before the result was found or computed. */
 void engine_store(struct kind_state *state, struct sl_str key, enum sl_code code, struct cache_item *item,
                   const struct sl_error *error, int64_t created_ns, int64_t generation, uint64_t for_ns);
 /* Counts a look-up by the layer that answered it and its result. */

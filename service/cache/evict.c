@@ -86,6 +86,7 @@ static void remove_entry(struct eviction *e, int at, const char *name, const str
     e->to_free -= space < e->to_free ? space : e->to_free;
     e->totals->removed_files++;
     e->totals->removed_bytes += (uint64_t)st->st_size;
+    /* not below 0: an entry that was added meanwhile is not in the totals */
     e->totals->files -= e->totals->files > 0;
     e->totals->bytes -= (uint64_t)st->st_size < e->totals->bytes ? (uint64_t)st->st_size : e->totals->bytes;
 }
@@ -127,7 +128,7 @@ static uint64_t get_bytes_to_free(const struct eviction *e)
     }
     if (b->full && allowed > e->used)
         allowed = e->used;
-    uint64_t kept = allowed / 100 * PERCENT_KEPT + allowed % 100 * PERCENT_KEPT / 100;
+    uint64_t kept = allowed / 100 * PERCENT_KEPT + allowed % 100 * PERCENT_KEPT / 100; /* without overflow */
     return e->used > allowed || b->full ? e->used - kept : 0;
 }
 
@@ -172,7 +173,8 @@ void cache_evict(const struct cache_budget *budget, const char *const *names, co
             walk_kinds(&e, names, wanted, count, totals, at, expensive != 0, false);
         }
         if (e.to_free > 0)
-            log_warn("cleanup", "the cache is still larger than its limit after cleanup", LOG_U64("excess", e.to_free));
+            log_warn("cleanup", "the cache is still larger than its limit after cleanup: files in use are kept",
+                     LOG_U64("excess", e.to_free));
     }
     free(ages);
     sl_close(at);
@@ -301,7 +303,7 @@ static bool add_use(struct bounded_job *job, const struct cache_kind *kind, stru
     memcpy(copy, key.data, key.size);
     *used = (struct bounded_used){.key = {copy, key.size}};
     job->used_count++;
-    cache_relative_path(key, kind->version, false, used->path);
+    cache_relative_path(key, kind->version, false, used->path); /* false: not the old path format */
     void **slot = sl_map_find_or_add(&job->by_path, sl_str(used->path), NULL);
     if (slot && !*slot)
         *slot = used;

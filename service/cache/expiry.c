@@ -89,7 +89,8 @@ struct cache_freshness cache_expiry(const struct cache_lifetimes *lifetimes, con
     return verdict;
 }
 
-/* The side file counts if the entry was not changed after it, or was not made after it. */
+/* True if the entry has another size than its side file says, and the side file is not that of an older entry: the entry was last changed,
+ * or made (`born_ns`; 0: unknown), before the side file was written. */
 bool cache_entry_damaged(uint64_t size, int64_t mtime_ns, int64_t born_ns, const struct cache_meta *meta)
 {
     return meta && meta->has_size && meta->size != size &&

@@ -29,7 +29,7 @@ static struct flight *flight_new(struct kind_state *state, const struct cache_ke
                                  struct flight *owner)
 {
     bool copies = state->kind->retain && !owner;
-    struct sl_arena arena = {.next_chunk = copies ? FIRST_CHUNK : BARE_CHUNK};
+    struct sl_arena arena = {.next_chunk = copies ? FIRST_CHUNK : BARE_CHUNK}; /* less memory without a context */
     struct flight *flight = SL_ARENA_NEW(&arena, struct flight);
     bool ok = flight != NULL;
     if (ok) {
@@ -85,7 +85,7 @@ static void answer(struct flight *flight, struct cache_lookup *look)
     if (look->joined)
         engine_count(flight->state, "joined", flight->code);
     look->flight = NULL;
-    flight_release(flight);
+    flight_release(flight); /* the look-up's reference */
     look->done(look);
 }
 
@@ -103,7 +103,7 @@ void flight_finish(struct flight *flight, int64_t created_ns, int64_t generation
     }
     if (!flight->outdated && (!flight->renews || compute_publishable(flight->code, &flight->error, false)))
         engine_store(state, flight->key, flight->code, flight->item, &flight->error, created_ns, generation, keep_ns);
-    if (sl_map_get(&state->flights, flight->key) == flight)
+    if (sl_map_get(&state->flights, flight->key) == flight) /* else an invalidation has removed it already */
         sl_map_remove(&state->flights, flight->key);
     if (flight->renewal)
         ++*flight->renewal;
@@ -197,6 +197,7 @@ static void flight_compute(struct flight *flight)
         return;
     }
     metric_add(METRIC_CACHE_ABANDONED, 1, flight->state->kind->name, NULL, NULL);
+    /* the next computation of this key will not be abandoned */
     abandoned.keys[abandoned.count++ % ABANDONED_KEPT] = abandoned_key(flight);
     if (!flight->looks.first) {
         finish_computed(flight, &outcome);
@@ -218,7 +219,7 @@ static void publish_base_error(struct flight *flight)
 /* Called when the look-up of the base is answered: queues the computation or, if the base is an error, the publishing of that. */
 static void base_answered(struct flight *flight)
 {
-    flight->base_item = flight->base.item;
+    flight->base_item = flight->base.item; /* keeps it in memory for the computation; NULL for an error */
     if (flight->base.code == SL_OK)
         queue_step(work_queue_for(flight), flight, flight_compute);
     else
@@ -326,6 +327,7 @@ static void report_lookup(const struct flight *flight, const struct cache_disk_l
     if (lookup->replaced_files)
         cache_count_removed(flight->state->kind, "invalidated", lookup->replaced_files, lookup->replaced_bytes);
     if (lookup->found && lookup->code == SL_OK)
+        /* "true": the file was found; see compute_publish for computed ones */
         metric_observe(METRIC_CACHE_FILE_BYTES, (double)lookup->item->mapping.bytes.size, kind, "true", NULL);
 }
 

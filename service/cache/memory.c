@@ -14,8 +14,8 @@ enum { BOOKKEEPING = 80, ITEM_MIN = 32 };
 
 /* ---- slots ---- */
 /* Gives an entry a slot and a new serial number: with both a handle finds the entry without hashing its key, and notices by the serial
- * number if the slot has another entry by now. A free slot's `serial` is 1 + the index of the next free one (0: none). False when out of
- * memory. */
+ * number if the slot has another entry by now. A free slot's `serial` is 1 + the index of the next free one (0: none); free_slot and the
+ * local `slot` are 1 + an index, too. False when out of memory. */
 static bool cache_memory_take_slot(struct cache_memory *memory, struct cache_memory_entry *entry)
 {
     size_t slot = memory->free_slot;
@@ -190,7 +190,7 @@ void cache_memory_free(struct cache_memory *memory)
  * stack and the guard page. Cached files get what fibers and RESERVED_MAPS leave, but at most half of the maps. */
 uint64_t cache_mapped_limit(const struct config *config)
 {
-    if (config->max_mapped_files && config->max_mapped_files != UINT64_MAX)
+    if (config->max_mapped_files && config->max_mapped_files != UINT64_MAX) /* a limit is configured */
         return config->max_mapped_files;
     unsigned long count = 65530;
     FILE *f = fopen("/proc/sys/vm/max_map_count", "re");

@@ -125,7 +125,7 @@ enum cache_meta_result cache_meta_read(int at, const char *name, struct cache_me
     if (!cache_meta_name(name, side, sizeof side))
         return CACHE_META_MISSING;
     int fd = openat(at, side, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0)
+    if (fd < 0) /* sl_fail_errno gives SL_BUSY if this process lacks descriptors or memory */
         return sl_fail_errno(NULL, errno, "") == SL_BUSY ? CACHE_META_BUSY : CACHE_META_MISSING;
     enum cache_meta_result result = read_fd(fd, meta);
     int number = errno; /* of CACHE_META_BUSY, for the caller */
@@ -166,9 +166,10 @@ bool cache_meta_write(const char *path, struct sl_bytes json)
     struct cache_tmp tmp;
     if (!cache_meta_name(path, side, sizeof side) || cache_tmp_create(&tmp, false, NULL) != SL_OK)
         return false;
+    /* -1: there is nothing to sync */
     bool ok = tmp.path[0] && sl_write_all(tmp.fd, json) && files_publish(-1, tmp.path, side, FILES_UNSYNCED);
     if (ok)
-        tmp.path[0] = '\0';
+        tmp.path[0] = '\0'; /* so that cache_tmp_discard does not unlink it */
     cache_tmp_discard(&tmp);
     return ok;
 }

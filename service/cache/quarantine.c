@@ -83,6 +83,7 @@ static int open_directory(const char *cache_dir, bool make)
 static bool read_record(int at, const char *name, struct cache_suspect *suspect)
 {
     char text[256] = "";
+    /* `used`: offset of <about> in the line "<crashes> <kills> <about>" */
     int used = 0, fd = openat(at, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     int number = size < 0 ? errno : 0;

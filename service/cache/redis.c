@@ -101,7 +101,7 @@ static enum shared_result redis_get(const char *name, int fd, struct shared_valu
     return result;
 }
 
-/* Appends the marker of an error, compressed as a zstd frame; `out` fails if that fails. */
+/* Appends the marker of an error, compressed as a zstd frame of level 3. Sets out->failed if that fails. */
 static void pack_error(struct sl_buf *out, struct sl_bytes marker)
 {
     size_t bound = ZSTD_compressBound(marker.size);
@@ -204,9 +204,10 @@ enum sl_code cache_redis_options(const struct config *config, struct redis_optio
     struct sl_str password = secret_open(shared->redis_password);
     *key = "shared_cache.redis.password";
     if (password.size >= sizeof options->password)
-        return sl_fail(error, SL_MALFORMED, "too long (at most %zu bytes)", sizeof options->password - 1);
+        return sl_fail(error, SL_MALFORMED, "the password is too long (at most %zu bytes)",
+                       sizeof options->password - 1);
     if (password.size)
-        memcpy(options->password, password.data, password.size + 1);
+        memcpy(options->password, password.data, password.size + 1); /* with the NUL */
     options->files = (struct tls_files){shared->redis_certificate_path, shared->redis_key_path, shared->redis_ca_path};
     options->timeout_ms = TIMEOUT_MS;
     return SL_OK;
@@ -220,7 +221,7 @@ static enum sl_code read_redis(const struct config *config, struct redis_options
         return error->code;
     *key = "shared_cache.redis.namespace";
     if (strlen(config->shared.redis_namespace) >= sizeof space)
-        return sl_fail(error, SL_MALFORMED, "too long (at most %zu bytes)", sizeof space - 1);
+        return sl_fail(error, SL_MALFORMED, "the namespace is too long (at most %zu bytes)", sizeof space - 1);
     return SL_OK;
 }
 
@@ -244,6 +245,7 @@ struct shared_backend *shared_redis(const struct config *config, struct fiber_gr
         sl_fail(error, SL_BUSY, "out of memory");
         return NULL;
     }
+    /* patience: unusable answers in a row after which it is paused; negative: it may store errors; packed: entries are stored compressed */
     backend = (struct shared_backend){.name = "redis",
                                       .patience = 3,
                                       .negative = shared->redis_negative,

@@ -43,7 +43,7 @@ static bool append(struct sl_str record)
     sl_buf_free(&answer.text);
     if (!is_full)
         return appended;
-    words[0] = SL_STR("RENAME");
+    words[0] = SL_STR("RENAME"); /* if it fails, the log grows until it passes the next multiple */
     words[2] = sl_str(invalidations.previous);
     shared_command(words, 3, &answer);
     sl_buf_free(&answer.text);

@@ -47,6 +47,7 @@ static void check_policy(void)
     struct redis_answer answer;
     struct sl_str words[] = {SL_STR("CONFIG"), SL_STR("GET"), SL_STR("maxmemory-policy")};
     if (shared_command(words, 3, &answer) == SHARED_HIT) {
+        /* the answer to CONFIG GET is an array of name and value; `answer` has its last element */
         bool keeps = answer.type == REDIS_TEXT && sl_str_equal(sl_buf_view(&answer.text), SL_STR("noeviction"));
         if (keeps && !policy.keeps)
             log_error("shared", "Redis has no eviction policy, so it stores nothing more once it is full; set "
@@ -64,7 +65,7 @@ static void policy_fiber(void *arg)
     bool managed = false;
     do {
         if (!breaker_allows(policy.redis))
-            continue;
+            continue; /* with the sleep */
         if (policy.manage && !managed) {
             manage();
             managed = true;

@@ -88,6 +88,7 @@ void refresh_run(struct flight *flight, struct refresh *refresh)
     struct compute_result outcome;
     compute_entry(flight, true, &outcome);
     if (outcome.code == SL_OK && !flight->outdated)
+        /* 0: it was made now */
         engine_store(state, flight->key, SL_OK, outcome.item, NULL, 0, outcome.generation, outcome.keep_ns);
     else if (outcome.code != SL_OK)
         log_debug("cache", "cannot refresh a cache entry", LOG_STR("cache", state->kind->name),

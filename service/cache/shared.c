@@ -42,7 +42,7 @@ static enum sl_code open_bucket(const struct config *config, struct sl_arena *ar
         *bucket = shared_bucket(config, arena, group, error);
     else if (shared->bucket.endpoint.data || secret_present(shared->bucket.access_key))
         *key = "shared_cache.s3.bucket",
-        sl_fail(error, SL_MALFORMED, "missing, although other keys of the bucket are set");
+        sl_fail(error, SL_MALFORMED, "the bucket's name is missing, although other keys of the bucket are set");
     else
         return SL_OK;
     return *bucket ? SL_OK : error->code;
@@ -84,7 +84,7 @@ enum sl_code shared_init(const struct config *config, struct sl_error *error)
     write_queue_init(config);
     if (open_bucket(config, &layer.arena, &layer.group, &layer.bucket, &key, error) != SL_OK)
         return error->code;
-    layer.redis_kind = is_for_bounded(config) ? config->bounded.kind : NULL;
+    layer.redis_kind = is_for_bounded(config) ? config->bounded.kind : NULL; /* NULL: it stores all kinds */
     if (wants_redis(config) && !(layer.redis = shared_redis(config, &layer.group, &key, error)))
         return error->code;
     if (layer.bucket)

@@ -23,6 +23,7 @@ static struct {
     bool probing; /* probe_fiber runs */
 } space;
 
+/* Sets what later cleanups work with, whose fibers belong to `group`. */
 void space_init(const struct config *config, const struct cache_kind *const *kinds, size_t count,
                 struct fiber_group *group)
 {

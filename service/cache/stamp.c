@@ -80,8 +80,7 @@ static bool stamp_path(const char *dir, const struct cache_file *file, char out[
     if (ok) {
         cache_key_hash(sl_buf_view(&text), hash);
         cache_hash_path(hash, 0, false, relative);
-        ok = folder_path(dir, relative + 2,
-                         out); /* + 2: without the version "v0", which invalidation stamps do not have */
+        ok = folder_path(dir, relative + 2, out); /* + 2: skips the version "v0", which stamps do not have */
     }
     sl_buf_free(&text);
     return ok;
@@ -152,7 +151,7 @@ enum sl_code cache_write_stamp(const char *dir, const struct cache_file *files, 
     }
     struct change_counter previous = {0};
     *generations = (struct cache_generations){0, 0};
-    /* the generation is changed last: who reads the new one finds the invalidation stamps */
+    /* The generation is changed last: who reads the new one finds the invalidation stamps. true: not while another process changes it. */
     if (count &&
         (!folder_path(dir, "/generation", path) || !change_counter_bump(path, true, &previous, &generations->made)))
         return errno == EWOULDBLOCK ? sl_fail(error, SL_BUSY, "another process is invalidating files; try again")

@@ -90,6 +90,7 @@ enum sl_code cache_tmp_open(const char *cache_dir, struct sl_error *error)
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         snprintf(own.dir, sizeof own.dir, "%s/%d-%08x", own.root, (int)getpid(), (unsigned)files_random());
         if (make_dir()) {
+            /* path of the journal: what the pool threads work on, for the case that the process dies */
             char ledger[256];
             snprintf(ledger, sizeof ledger, "%s/ledger", own.dir);
             /* one slot for each pool thread */
@@ -108,7 +109,7 @@ static enum sl_code create_elsewhere(struct cache_tmp *tmp, struct sl_error *err
 {
     tmp->path[0] = '\0';
     tmp->fd = sl_unlinked_file(temp_dir());
-    return tmp->fd >= 0 ? SL_OK : sl_fail_errno(error, errno, "cannot create a temporary file");
+    return tmp->fd >= 0 ? SL_OK : sl_fail_errno(error, errno, "cannot create a temporary file outside cache_dir");
 }
 
 void cache_tmp_probe(void *unused)
@@ -216,12 +217,12 @@ void cache_tmp_sweep(const char *cache_dir)
 void cache_tmp_abandon(void)
 {
     _Alignas(struct dirent64) char block[4096]; /* for getdents64(2), as readdir(3) may allocate memory */
-    journal_note_end(0, false);
+    journal_note_end(0, false);                 /* 0: a normal end; false: no fault of this thread */
     int fd = own.root[0] ? open(own.dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
     for (ssize_t size; fd >= 0 && (size = getdents64(fd, block, sizeof block)) > 0;)
         for (ssize_t at = 0; at < size;) {
             const struct dirent64 *entry = (const struct dirent64 *)(block + at);
-            unlinkat(fd, entry->d_name, 0);
+            unlinkat(fd, entry->d_name, 0); /* fails for "." and ".." and other directories */
             at += entry->d_reclen;
         }
     rmdir(own.dir);

@@ -74,7 +74,7 @@ struct archive_member {
     uint64_t used;           /* bytes of the archive that its compressed data takes */
     struct sl_str location;  /* set when stored: the location as cache entries name it; else data NULL */
     uint64_t stored_size;    /* set when stored: bytes of the object */
-    bool skipped, is_update; /* skipped: the store has the same file; is_update: it has other contents */
+    bool skipped, is_update; /* skipped: the store has the same file; is_update: it had other contents under the key */
 };
 
 struct archive {
