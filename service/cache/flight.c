@@ -354,13 +354,14 @@ static void look_on_disk(struct flight *flight)
                                        .key = flight->key,
                                        .renew_before_ns = flight->renews ? engine_renew_before_ns() : 0,
                                        .renew_after_ns = engine.renew_after_ns};
-    enum sl_code code = engine.dir ? pool_run(POOL_IO, cache_disk_lookup, &lookup, &flight->error) : SL_OK;
+    struct sl_error error;
+    enum sl_code code = engine.dir ? pool_run(POOL_IO, cache_disk_lookup, &lookup, &error) : SL_OK;
     if (code == SL_INTERNAL && cache_drop_faulted()) { /* the entry was truncated while it was read: compute it */
         lookup = (struct cache_disk_lookup){.corrupt = 1};
         code = SL_OK;
     }
     if (code != SL_OK) {
-        finish_with_error(flight, code, flight->error.message);
+        finish_with_error(flight, code, error.message);
         return;
     }
     report_lookup(flight, &lookup);
