@@ -160,7 +160,7 @@ void cache_memory_drop_mapped(struct cache_memory *memory,
     for (struct cache_memory_entry *entry = CACHE_MEMORY_OLDEST(memory), *newer; entry; entry = newer) {
         newer = LRU_NEWER(entry, lru);
         if (entry->used_ms >= used_before_ms)
-            return; /* the order is that of use: all further ones were used later */
+            break; /* the order is that of use: all further ones were used later */
         if (entry->item && entry->item->mapping.mapped && matches(entry->item, arg))
             lru_remove(&memory->lru, &entry->lru);
     }
