@@ -1,3 +1,4 @@
+/* The service: what the handlers of all requests of this process share (configuration, jobs, history, names), from start to end. */
 #include "api/impl.h"
 #include "api/source_lists.h"
 #include "api/history.h"

@@ -1,3 +1,4 @@
+/* LRU cache of the lists of symbol sources that requests send as JSON: a client sends the same list with every request. */
 #include "api/source_lists.h"
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* Reads the symbol sources that a request names, as JSON: a list of them, or one Sentry source. */
 #include "api/sources.h"
 
 #include "api/source_lists.h"

@@ -1,5 +1,5 @@
-/* Circuit breaker: a back end that does not answer must not cost every request its time limit. It is paused until a fiber has
- * found by probes that it answers again; requests never probe. */
+/* Circuit breaker: a back end of the shared cache (Redis, bucket) that does not answer must not cost every request its time limit. It is
+ * paused until a fiber has found by probes that it answers again; requests never probe. */
 #include "cache/shared.h"
 
 #include "core/log.h"

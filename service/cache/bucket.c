@@ -1,4 +1,4 @@
-/* The back end of the shared layer for a bucket of S3 or GCS. */
+/* The shared cache in a bucket of S3 or GCS: the functions of its back end (struct shared_backend). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>

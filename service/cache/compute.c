@@ -1,4 +1,4 @@
-/* Computing an entry, or getting it from the shared layer, and publishing it. */
+/* Computes a cache entry or gets it from the shared cache, and publishes it: renames its file into the cache directory. */
 #include "cache/engine.h"
 
 #include <errno.h>

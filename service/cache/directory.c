@@ -1,4 +1,4 @@
-/* The shared layer in a directory that several machines mount: <path>/<kind>/<relative path>, contents as they are, not compressed. */
+/* The shared cache in a directory that several machines mount: <path>/<kind>/<relative path>, contents as they are, not compressed. */
 #include "cache/shared.h"
 
 #include <errno.h>

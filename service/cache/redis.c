@@ -1,4 +1,4 @@
-/* The back end of the shared layer for a Redis server.
+/* The shared cache in a Redis server: the functions of its back end (struct shared_backend).
  *
  *     key     <namespace>:<kind>/<relative path>
  *     value   u8: 0 contents, 1 an error   u64 little-endian, seconds since the epoch   zstd frame

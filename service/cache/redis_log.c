@@ -1,4 +1,4 @@
-/* Exchanges invalidations with other machines. Redis holds a log of them, a text to which every machine appends:
+/* Exchanges invalidations of cache entries with other machines. Redis holds a log of them, a text to which every machine appends:
  *
  *     <namespace>:invalidate   <writer, 16 hex digits> <nanoseconds since the epoch> <size>\n<size bytes>\n ...
  *

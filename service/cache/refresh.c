@@ -1,5 +1,5 @@
-/* Computes entries of an old version, or made without some input, again; they are used until then. Only contents replace them: an error
- * must not destroy a usable entry. */
+/* A refresh computes a cache entry again that is of an old version or was made without some input; the entry is used until then. Only
+ * contents replace it: an error must not destroy a usable entry. */
 #include "cache/engine.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Stamps, which invalidate entries made from files that were replaced. A stamp is an empty file, named by the SHA-256 of
- * "source: <id>\nlocation: <uri>\n", or of "source: <id>\n" for a whole source; its mtime is the time at which the file was replaced:
+/* An invalidation stamp is an empty file whose mtime says when a source file was replaced: entries made from it before are invalid. It is
+ * named by the SHA-256 of "source: <id>\nlocation: <uri>\n", or of "source: <id>\n" for a whole source:
  *
  *     <cache_dir>/invalidated/<b0>/<b1>/<b2..b31>
  *     <cache_dir>/invalidated/generation            its mtime changes with every new stamp */

@@ -1,3 +1,4 @@
+/* Reads what a client says of the file that it has uploaded: debug file, debug id and type. */
 #include "api/sym_upload/sym_upload.h"
 
 static bool is_word(char c)

@@ -1,3 +1,4 @@
+/* Uploads by Breakpad's sym_upload in three requests (create: answers a URL; PUT of the file; complete), or in one form (version 1). */
 #include "api/sym_upload/sym_upload.h"
 
 #include <openssl/crypto.h>

@@ -1,4 +1,4 @@
-/* Checks access key, scope and headers of symbfile uploads; error answers of their protocol. */
+/* Checks access key, scope and headers of uploads of symbfiles (symbols of one executable for profilers); answers errors. */
 #include "api/symbfile/symbfile.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Uploads of symbfiles: POST and PUT /api/symbols-ranges and /api/symbols-returnpads; their state and removal: GET and DELETE
- * /api/symbols/{file id}. */
+/* Uploads of symbfiles (symbols of one executable for profilers, in parts): POST and PUT /api/symbols-ranges and
+ * /api/symbols-returnpads; their state and removal: GET and DELETE /api/symbols/{file id}. */
 #include "api/symbfile/symbfile.h"
 
 #include <errno.h>

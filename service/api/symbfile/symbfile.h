@@ -1,4 +1,4 @@
-/* Shared by the files of the upload protocol of symbfiles. */
+/* Shared by the files of the upload protocol of symbfiles (symbols of one executable for profilers; sent in one or more parts). */
 #pragma once
 
 #include "api/impl.h"

@@ -1,4 +1,4 @@
-/* Splits the text into frames and other pieces, collects the frames in stacks, and makes the request that looks up native frames. */
+/* Splits a text with stack traces into pieces (frames and what is between), groups frames to stacks, makes the look-up of native frames. */
 #include "api/text/work.h"
 
 #include "base/grow.h"

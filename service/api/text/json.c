@@ -1,4 +1,4 @@
-/* Writes the JSON answer:
+/* Writes the JSON answer of POST /symbolicate-text:
  *
  *     {"status": "completed", "formats": ["asan", "js"],
  *      "stacks": [{"format": "asan", "kind": "native", "index": 0, "line": 4, "title": "READ of size 4", "frames": 5}, ...],

@@ -1,4 +1,4 @@
-/* Reads the request: a text, or a form. */
+/* Receives POST /symbolicate-text: the body is a text with stacks, or a form with the text as one part. */
 #include "api/text/work.h"
 
 #include "api/impl.h"

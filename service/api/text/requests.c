@@ -1,4 +1,4 @@
-/* Makes the requests to the APIs for scripts and the JVM: modules, sources and options as a JSON body, which these APIs read; frames
+/* Makes the requests to the APIs for scripts (JavaScript) and the JVM: modules, sources, options as a JSON body, which they read; frames
  * directly as the structs into which the APIs read frames. */
 #include "api/text/work.h"
 

@@ -1,4 +1,4 @@
-/* The job: look-ups of native code, scripts and the JVM, and the answer. */
+/* The job of POST /symbolicate-text: looks up frames of native code, scripts (JavaScript) and the JVM, and writes the answer. */
 #include "api/access.h"
 #include "api/impl.h"
 #include "api/text/work.h"

@@ -1,4 +1,4 @@
-/* Writes the frames of scripts with their original functions, files and positions. */
+/* Writes the frames of scripts (JavaScript) in a text again, with their original functions, files and positions. */
 #include "api/text/work.h"
 
 const struct js_frame *text_js_result(const struct text_work *work, const struct text_item *item)

@@ -1,4 +1,4 @@
-/* Keys of the store: `<debug file>/<DEBUG ID>/<file>`. */
+/* Keys, the names of symbol files in the store of Mozilla's upload API: `<debug file>/<DEBUG ID>/<file>`. */
 #include "api/uploads/uploads.h"
 
 enum { KEY_MAX = 300, COMPONENT_MAX = 255 };

@@ -1,4 +1,4 @@
-/* POST /upload/v2/: tells the client which files to send, and to which URLs. */
+/* POST /upload/v2/: the client lists symbol files with size and MD5; the answer says which ones to send, and to which URLs. */
 #include "api/impl.h"
 #include "api/uploads/session.h"
 

@@ -1,4 +1,4 @@
-/* Upload tokens, and errors in the format of Mozilla's symbol server. */
+/* Tokens by which clients of Mozilla's upload API authenticate (header Auth-Token), and errors in the format of that API. */
 #include "api/uploads/uploads.h"
 
 #include <openssl/crypto.h>
