@@ -1,5 +1,5 @@
-/* Look-ups of cache entries. An entry has a kind and a key, and is contents (a cache item) or an error. A look-up asks memory first; if that
- * has no answer, it waits for a flight: the one search on disk and computation of the key (flight.c). */
+/* Look-ups of cache entries. An entry has a kind and a key, and is contents (a cache item) or an error. A look-up asks memory first; if
+ * that has no answer, it waits for a flight: the one search on disk and computation of the key (flight.c). */
 #include "cache/engine.h"
 
 #include <stdlib.h>

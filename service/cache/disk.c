@@ -1,3 +1,4 @@
+/* The layer on disk: an entry is a file, contents or the marker of an error (errors.c), beside it a side file with metadata (meta.c). */
 #include "cache/impl.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Errors as cache entries: on disk an error is a file with a short text, its marker, for example "malformedbad magic". */
 #include "cache/cache.h"
 
 #include "core/duration.h"

@@ -1,3 +1,4 @@
+/* Expiry of cache entries: contents by the time since their last use (the file's mtime), errors by the time since they were made. */
 #include "cache/impl.h"
 
 #include <fcntl.h>

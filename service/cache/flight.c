@@ -1,3 +1,4 @@
+/* A flight is the one search on disk and computation of a cache key: all look-ups that memory could not answer wait for its result. */
 #include "cache/engine.h"
 
 #include <stdio.h>

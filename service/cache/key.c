@@ -1,3 +1,4 @@
+/* Names of cache entries: a key is a text, whose SHA-256 is the name of the entry's file. */
 #include "cache/impl.h"
 
 #include <openssl/evp.h>

@@ -1,3 +1,4 @@
+/* The layer in memory, one for each kind of cache entries: an LRU cache of contents (items) and errors, by key. */
 #include "cache/impl.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* The side file of a cache entry, `<entry>.metadata`: a JSON object with its scope, key, status, size and time of creation. */
 #include "cache/impl.h"
 
 #include <errno.h>

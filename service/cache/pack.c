@@ -1,3 +1,4 @@
+/* Compresses entries for the shared cache (Redis or bucket) as zstd frames, and decompresses them. */
 #include "cache/shared.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* The shared cache: entries that several machines share through one or two back ends, a Redis and a bucket (or a directory). */
 #include "cache/shared.h"
 
 #include <stdio.h>
