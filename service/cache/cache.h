@@ -65,8 +65,8 @@ struct cache_kind {   /* one static table per kind */
     /* Older versions, as lists that end with 0; may be NULL. `fallbacks`: their entries are used until there is one of the present version;
      * `previous`: their entries are removed when one is published. */
     const unsigned *fallbacks, *previous;
-    unsigned format1_up_to; /* versions up to this use the old path format */
-    /* limit of the memory layer in bytes; NULL = default_capacity */
+    unsigned format1_up_to; /* versions up to this use the old path format (see cache_relative_path); 0 = none */
+    /* Returns the limit of the memory layer in bytes; NULL = config.default_capacity. */
     uint64_t (*capacity)(const struct config *config);
     bool random_access; /* a look-up table, read at random: its mappings are not read ahead */
     /* Computations look up other entries of the same kind, so any number of them may run at once. Of other kinds a limited number

@@ -128,8 +128,8 @@ static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_re
     compute_publish(flight, tmp, is_refresh, outcome);
     if (outcome->code == SL_OK && !flight->outdated)
         shared_fill_first(state->kind, flight->key, outcome->item, finding); /* from the bucket to the Redis */
-    if (outcome->code == value->code ||
-        outcome->code == SL_BUSY) /* SL_BUSY: a lack of memory says nothing about the entry */
+    /* SL_BUSY: a lack of memory says nothing about the entry */
+    if (outcome->code == value->code || outcome->code == SL_BUSY)
         return true;
     /* compute_publish has changed the code: the contents could not be loaded */
     char digits[CACHE_KEY_DIGITS + 1];

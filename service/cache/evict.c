@@ -22,7 +22,7 @@
 #include "core/pool.h"
 
 enum {
-    AGES = 1 << 16,    /* minutes; older files count as this old */
+    AGES = 1 << 16,    /* ages from 0 minutes on that are told apart; older files count as AGES - 1 */
     SPARED_BELOW = 10, /* minutes: younger files are in use, and stay */
     PERCENT_KEPT = 90, /* of the limit, once it is exceeded */
 };

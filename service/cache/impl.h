@@ -21,7 +21,7 @@
 
 enum {
     CACHE_HASH_BYTES = 32,
-    CACHE_HEAD_BYTES = 1024, /* enough for a marker and every error detail; smaller files are copied */
+    CACHE_HEAD_BYTES = 1024, /* enough for a stored error with its message; files up to this are copied, not mapped */
     CACHE_PATH_BYTES = 1024,
     CACHE_VERSIONS_MAX = 16, /* limit of the versions of a kind that are looked up */
 };
@@ -64,7 +64,7 @@ int64_t cache_newest_stamp(const char *dir, struct sl_str key);
 /* When to read the generation (cache_generation) again: after a second, or at once when a process of this service has written stamps. */
 struct cache_watch {
     uint64_t due_ms;
-    unsigned counter_seen; /* of the invalidation stamps that this service has written */
+    unsigned counter_seen; /* at the last reading: how often processes of this service had written stamps */
 };
 /* invalidate.c: true if the generation should be read now; then it is due again after a second. */
 bool cache_watch_is_due(struct cache_watch *watch, uint64_t now_ms);

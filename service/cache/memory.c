@@ -10,7 +10,7 @@
 
 /* RESERVED_MAPS: of the process's maps, for libraries, the heap and files in use; MIN_MAPPED: at least so many files may be mapped. */
 enum { RESERVED_MAPS = 4096, MIN_MAPPED = 256 };
-/* Bytes that an entry counts for its structs, and at least for its contents. */
+/* BOOKKEEPING: bytes that an entry counts for its structs; ITEM_MIN: that it counts at least for its contents. */
 enum { BOOKKEEPING = 80, ITEM_MIN = 32 };
 
 /* ---- slots ---- */

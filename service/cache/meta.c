@@ -11,7 +11,7 @@
 #include "base/json_write.h"
 #include "core/files.h"
 
-enum { META_MAX_BYTES = 1 << 20 }; /* keys contain URIs; valid ones are far smaller */
+enum { META_MAX_BYTES = 1 << 20 }; /* a side file contains the key, with URIs, but valid files are far smaller */
 
 bool cache_meta_name(const char *entry, char *out, size_t size)
 {

@@ -32,7 +32,7 @@ bool sentry_read_release(struct sl_str body, struct sl_arena *arena, struct sent
         return true;
     /* the reason: of the first wrong member, of the JSON syntax, or further text behind a valid object */
     if (!json.busy)
-        *problem = s.problem ? s.problem : json.problem ? json.problem : "expected one object";
+        *problem = s.problem ? s.problem : json.problem ? json.problem : "expected one JSON object";
     return false;
 }
 
@@ -58,7 +58,7 @@ static void answer_release(struct http_exchange *x, int status, const struct sl_
     struct sl_bytes body;
     struct sentry_release release;
     const char *problem;
-    if (http_body(x, &body) != SL_OK)
+    if (http_body(x, &body) != SL_OK) /* the server has answered, or the client is gone */
         return;
     bool is_read =
         sentry_read_release((struct sl_str){(const char *)body.data, body.size}, &x->arena, &release, &problem);

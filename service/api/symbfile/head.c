@@ -29,7 +29,7 @@ static void make_uuid(char out[37])
 static void write_failure(struct http_exchange *x, const char *uuid, int status, const char *code, const char *text)
 {
     struct sl_json_writer w = sl_json_writer(&x->body);
-    http_reply(x, status, "application/json", SL_STR(""));
+    http_reply(x, status, "application/json", SL_STR("")); /* with an empty body, to which `w` appends */
     sl_json_begin_object(&w);
     sl_json_member_boolean(&w, "success", false);
     sl_json_member_str(&w, "uuid", sl_str(uuid));

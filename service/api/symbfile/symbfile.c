@@ -89,8 +89,8 @@ static uint64_t upload_limit(const struct http_exchange *x)
 struct symbfile_upload {
     const struct config *config; /* a reference */
     struct upload_head head;
-    struct symbfile_failure failure;   /* status 0: none; set by the loop thread and the decoding lane */
-    struct symbfile_failure stored;    /* failure of the storing lane; reported unless decoding failed too */
+    struct symbfile_failure failure;   /* status 0: none; set on the loop and, concurrently with storing, by `decode` */
+    struct symbfile_failure stored;    /* failure of storing the bytes; reported unless `failure` is set too */
     struct symbfile_part *part;        /* decoder, which checks the part */
     struct symbfile_part_file arrived; /* set when the part is complete */
     EVP_MD_CTX *hash;                  /* SHA-256 of the part */
@@ -304,6 +304,7 @@ static void symbfile_take(struct http_exchange *x, struct symbfile_upload *u)
         log_part(u);
         reply_success(x);
     }
+    /* if begin_receiving has created anything */
     if ((u->fd >= 0 || u->part || u->hash) && pool_run(POOL_IO, end_receiving, u, NULL) == SL_BUSY)
         end_receiving(u); /* the pool refused it: on the loop then */
 }

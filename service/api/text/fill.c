@@ -18,7 +18,7 @@ struct text_filling {
     struct text_work *work;
     struct sl_arena *arena;
     const char *line;  /* the current line */
-    const char *plain; /* the first line since the last frame that does not belong to a stack; NULL: there is none */
+    const char *plain; /* since the last frame: the first line that belongs to no stack; NULL: there is none */
     bool is_apart;     /* since the last frame there was a line that ends its stack */
 };
 
@@ -422,8 +422,8 @@ static bool fill_frame(struct text_work *work, struct sl_text_frame *text, struc
         .address =
             of_symbol ? text->absolute : text->address - (has_module && text->is_return && text->address ? 1 : 0),
         .module = module == NATIVE_NO_MODULE ? NO_SUCH_MODULE : module,
-        .of_file = text->base == SL_TEXT_OF_FILE,
-        .undefined = of_symbol,
+        .of_file = text->base == SL_TEXT_OF_FILE, /* an address as linked in the file */
+        .undefined = of_symbol,                   /* no address in the module, until text_locate finds the symbol */
         .is_exact = has_module || !text->is_return,
         .adjust = !has_module && text->is_return ? SL_BOOL_TRUE : SL_BOOL_ABSENT,
     };
@@ -531,7 +531,7 @@ static bool sort_modules(struct sl_str part, struct sl_arena *arena, struct sl_b
  * before the call. */
 static bool read_parts(struct job *job, struct text_work *work, struct json_failure *failure)
 {
-    struct sl_buf lists[MODULE_LISTS] = {{0}, {0}, {0}}, body = {0};
+    struct sl_buf lists[MODULE_LISTS] = {{0}, {0}, {0}}, body = {0}; /* modules of native code, scripts, the JVM */
     struct sl_json_writer w = sl_json_writer(&body);
     bool good = !work->parts[TEXT_MODULES].data || sort_modules(work->parts[TEXT_MODULES], &job->arena, lists);
     if (!good)

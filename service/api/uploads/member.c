@@ -64,6 +64,7 @@ static void take_check(struct member_job *job, const struct member_check_result 
 void member_check(struct member_job *job)
 {
     const struct config_store *config = job->archive->config;
+    /* for the converter: where the archive lies in its input, and the member's entry in the ZIP directory */
     const struct member_check_options options = {window_of_input(job),
                                                  archive_pack_entry(&job->archive->zip, job->member->entry)};
     struct conversion_description about = about_member(job);

@@ -23,7 +23,7 @@
 #include "core/pool.h"
 #include "id/id.h"
 
-/* MAX_OPEN: sessions that have a temporary file; HEAD_MAX: bytes of a symbol file in which its metadata is searched */
+/* MAX_OPEN: so many sessions may have a temporary file at once; HEAD_MAX: bytes of a symbol file in which its metadata is searched */
 enum { MAX_SESSIONS = 100000, MAX_OPEN = 256, HEAD_MAX = 8 << 10 };
 #define LIFE_MS (UINT64_C(7) * 24 * 3600 * 1000)
 
@@ -453,7 +453,7 @@ static void session_relay(struct relaying *p, const char *url, const char *socke
     struct sl_buf answer = {0};
     int status = 0;
     relay.header_count = node_headers(p->x, headers);
-    if (range.data)
+    if (range.data) /* the fetcher takes all header values as secrets */
         headers[relay.header_count++] = (struct fetch_header){SL_STR("Content-Range"), secret_make(range)};
     enum sl_code code = fetch_relay(&relay, &status, &answer, &p->error);
     relay_answer(p, code, status, &answer);

@@ -77,7 +77,7 @@ static enum sl_code upload_data(void *arg, struct sl_bytes data, struct sl_error
 {
     struct upload *u = ((struct upload_form *)arg)->upload;
     size_t end = (size_t)(data.data + data.size - u->archive.body.bytes.data);
-    if (end - u->dropped >= 2 * MULTIPART_PIECE) {
+    if (end - u->dropped >= 2 * MULTIPART_PIECE) { /* not for each piece: only every 2 MiB */
         sl_mapping_drop(&u->archive.body, u->dropped, end - u->dropped);
         u->dropped = end;
     }
