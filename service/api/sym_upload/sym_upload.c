@@ -311,7 +311,7 @@ static void complete_upload(struct http_exchange *x)
         const struct config *config = config_retain(((const struct service *)x->service)->config);
         code = take_symbols(x, config, file.bytes, &description, &same, &status, &error);
         pool_unmap(&file);
-        config_release((struct config *)(uintptr_t)config);
+        config_release(config);
     }
     if (code == SL_OK || code == SL_MALFORMED)
         remove_received(x, key);
@@ -410,7 +410,7 @@ static void receive_form(struct http_exchange *x)
         struct sl_bytes file = {(const uint8_t *)text->data, text->size};
         const struct config *config = config_retain(((const struct service *)x->service)->config);
         code = take_symbols(x, config, file, &description, &same, &status, &error);
-        config_release((struct config *)(uintptr_t)config);
+        config_release(config);
     }
     if (code == SL_OK)
         reply_pair(x, 200, "result", same ? "DUPLICATE_DATA" : "OK");

@@ -56,7 +56,6 @@ static void read_copy(void *arg)
         r->work->parts[TEXT_TEXT] = (struct sl_str){copy, r->bytes.size};
     else if (!split_form(r, (struct sl_bytes){(const uint8_t *)copy, r->bytes.size}))
         return;
-    r->failure = json_no_memory;
     r->good = text_fill(r->job, r->work, &r->failure);
 }
 

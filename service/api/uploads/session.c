@@ -516,7 +516,7 @@ void session_put(struct http_exchange *x)
     s->busy = false;
     if (s->done) /* the session stays without its temporary file: a client may ask again whether the file is stored */
         session_close(s);
-    config_release((struct config *)(uintptr_t)config);
+    config_release(config);
 }
 
 uint64_t session_limit(const struct http_exchange *x)
