@@ -20,7 +20,8 @@ typedef bool service_reload(void *arg, struct sl_buf *problems);
 /* Sets the function that POST /admin/reload calls. */
 void service_on_reload(struct service *service, service_reload *reload, void *arg);
 
-/* Runs as a fiber until its group is cancelled: records the counters of the metrics each minute, for GET /status. */
+/* Runs as a fiber until its group is cancelled: records the counters of the metrics each minute, for GET /status, and warns when the clock
+ * was set. Ends the process if the thread pool is stalled. */
 void service_watch(void *service) SL_SUSPENDS;
 /* Runs as a fiber: checks that the directories of filesystem sources exist, as they may not be mounted yet. */
 void service_watch_directories(void *service) SL_SUSPENDS;

@@ -100,7 +100,7 @@ const struct source_list *source_lists_find(struct sl_str text, const struct con
     pthread_mutex_lock(&lock);
     struct source_list_entry *kept = lists_find(text, config->sources_number);
     if (kept) {
-        lru_touch(&lists, &kept->lru, 0);
+        lru_touch(&lists, &kept->lru, 0); /* 0: the time does not matter, as lists do not expire */
         *size = kept->size;
         list = lists_hold(kept, arena);
     }

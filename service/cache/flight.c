@@ -190,7 +190,7 @@ void flight_waiter_left(struct flight *flight)
 static void flight_compute(struct flight *flight)
 {
     struct compute_result outcome;
-    fiber_set_cancel(&flight->abandoned);
+    fiber_set_cancel(&flight->abandoned); /* pool jobs of this fiber end early once it is true */
     compute_entry(flight, false, &outcome);
     fiber_set_cancel(NULL);
     if (outcome.code != SL_CANCELLED || !flight->abandoned) {

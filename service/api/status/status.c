@@ -164,7 +164,7 @@ static void measure_if_due(const struct config *config)
 static void write_caches(struct sl_json_writer *w, const struct history_counts *hour)
 {
     sl_json_member_array(w, "caches");
-    for (size_t i = 0; i < catalog_kind_count && i < HISTORY_KINDS; i++) {
+    for (size_t i = 0; i < catalog_kind_count && i < HISTORY_KINDS; i++) { /* `hour` has arrays of HISTORY_KINDS */
         const char *name = catalog_kinds[i]->name;
         sl_json_begin_object(w);
         sl_json_member_or_null(w, "name", sl_str(name));
@@ -372,7 +372,7 @@ static void write_all(struct http_exchange *x, struct sl_json_writer *w, const s
     }
     if (processes.size && !processes.failed) { /* out of memory: the status of this process alone is better than none */
         sl_json_member_raw(w, "processes", sl_buf_view(&processes));
-        write_deaths(w);
+        write_deaths(w); /* counted by the parent process, which only a service of several processes has */
     }
     sl_buf_free(&processes);
 }

@@ -203,7 +203,7 @@ static void receive_file(struct http_exchange *x)
     if (code == SL_OK && !name.data)
         code = sl_fail(&error, SL_BUSY, "out of memory");
     if (code == SL_OK) {
-        code = store_area_stat(debug_files_area(), name, false, &meta, &error);
+        code = store_area_stat(debug_files_area(), name, false, &meta, &error); /* false: without the MD5 */
         code = code == SL_OK ? sl_fail(&error, SL_PERMISSION_DENIED, "the file of this upload has arrived already")
                : code == SL_NOT_FOUND ? SL_OK
                                       : code;
@@ -354,6 +354,7 @@ static void check_status(struct http_exchange *x)
         if (count != SIZE_MAX) /* SIZE_MAX: out of memory */
             sl_buf_str(&full, paths[0]);
         code = full.failed || count == SIZE_MAX ? sl_fail(&error, SL_BUSY, "out of memory")
+                                                /* without MD5 */
                                                 : store_stat(sl_buf_view(&full), false, &meta, &error);
         sl_buf_free(&full);
         found = code == SL_OK;

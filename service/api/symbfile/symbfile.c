@@ -26,7 +26,7 @@ static const char *const delete_rights[] = {"symbols:delete", NULL};
 /* False if no store of symbfiles is configured: `failure` is a 404, as for unknown paths. */
 static bool has_store(struct symbfile_failure *failure)
 {
-    char store[512];
+    char store[512]; /* not used: only whether there is one matters here */
     if (symbfile_store_dir(store))
         return true;
     symbfile_fail(failure, 404, "1301", "Not found.");
@@ -96,9 +96,9 @@ struct symbfile_upload {
     EVP_MD_CTX *hash;                  /* SHA-256 of the part */
     int fd;                            /* file of the part, -1: none; its path is `path` */
     char path[600];
-    bool encoded;      /* has a Content-Encoding, which the server decodes: sizes differ from what was sent */
-    uint64_t received; /* bytes of the part */
-    uint64_t sent_on;  /* of these, bytes whose writeback to the disk was started */
+    bool encoded;             /* has a Content-Encoding, which the server decodes: sizes differ from what was sent */
+    uint64_t received;        /* bytes of the part */
+    uint64_t writeback_until; /* of these, bytes whose writeback to the disk was started */
 };
 
 /* Pool work: creates the hash, the file that receives the part, and the decoder, which only checks it: the NULL is its target for decoded
@@ -115,11 +115,11 @@ static void begin_receiving(void *arg)
 
 /* ---- lanes of the body; each uses only its own members of the upload ---- */
 
-/* body_consumer.take: writes the next bytes of the part to its file. Starts writeback to the disk after each SEND_ON bytes, so that the
- * final fsync does not have to wait for the whole file. False: `stored` is set. */
+/* body_consumer.take: writes the next bytes of the part to its file. Starts writeback to the disk after each WRITEBACK_EVERY bytes, so that
+ * the final fsync does not have to wait for the whole file. False: `stored` is set. */
 static bool api_symbfile_store(void *arg, struct sl_bytes bytes)
 {
-    enum { SEND_ON = 8 << 20 };
+    enum { WRITEBACK_EVERY = 8 << 20 };
     struct symbfile_upload *u = arg;
     u->received += bytes.size;
     /* max_part_bytes limits bytes as they were sent, but those of an encoded part come decoded: the decoder limits them */
@@ -130,9 +130,10 @@ static bool api_symbfile_store(void *arg, struct sl_bytes bytes)
         symbfile_fail(&u->stored, full ? 507 : 500, full ? "1402" : "1000", "%s",
                       full ? "Storage is full." : "Something went wrong on our side.");
         snprintf(u->stored.cause, sizeof u->stored.cause, "cannot write a part: %s", strerror(errno));
-    } else if (u->received - u->sent_on >= SEND_ON) {
-        sync_file_range(u->fd, (off_t)u->sent_on, (off_t)(u->received - u->sent_on), SYNC_FILE_RANGE_WRITE);
-        u->sent_on = u->received;
+    } else if (u->received - u->writeback_until >= WRITEBACK_EVERY) {
+        sync_file_range(u->fd, (off_t)u->writeback_until, (off_t)(u->received - u->writeback_until),
+                        SYNC_FILE_RANGE_WRITE);
+        u->writeback_until = u->received;
     }
     return u->stored.status == 0;
 }
@@ -293,9 +294,9 @@ static void symbfile_take(struct http_exchange *x, struct symbfile_upload *u)
         return;
     }
     uploads++;
-    bool is_open = receive(x, u);
+    bool can_answer = receive(x, u);
     uploads--;
-    if (!is_open) {
+    if (!can_answer) {
         metric_add(METRIC_SYMBFILE_PARTS, 1, symbfile_kind_names[u->head.kind], "cut off", NULL);
     } else if (u->failure.status) {
         symbfile_refuse(x, u->head.kind, &u->failure);

@@ -183,6 +183,7 @@ static bool read_pieces(struct text_work *work, struct sl_arena *arena)
 {
     struct text_filling f = {.work = work, .arena = arena};
     struct sl_str text = work->parts[TEXT_TEXT], line;
+    /* frame_count: the frames that the reader has read so far */
     work->reader->max_frames = work->local ? UINT64_MAX : work->reader->frame_count + MAX_FRAMES;
     sl_text_part(work->reader); /* tells the reader that a new part of the text begins */
     for (size_t lines = 0; (work->local || lines < MAX_LINES) && sl_text_next_line(&text, &line); lines++)
@@ -342,9 +343,9 @@ static bool fill_module(struct module_filling *m, size_t index)
 static bool map_sent(struct text_work *work)
 {
     struct native_request *native = &work->native;
-    /* Sorting fills in sizes that were not sent. native_prepare sorts again, when the modules of the text are added. */
     work->sent_count = native->module_count;
     work->first_mapped = work->reader->module_count;
+    /* sorting fills in sizes that were not sent; native_prepare sorts again, when the modules of the text are added */
     if (!native_sort_modules(native))
         return false;
     for (size_t i = 0; i < native->module_count; i++) {

@@ -109,7 +109,7 @@ static void set_address(const struct symbol_search *s, const struct sl_symcache_
     if (named->found != 1 || __builtin_add_overflow(named->entry, item->piece.native.address, &address))
         return;
     address -= item->piece.native.is_return && address; /* a return address: 1 less lies in the call */
-    frame->module = frame->module_index;
+    frame->module = frame->module_index;                /* text_locate may have set `module` to none */
     frame->address = frame->relative = address - ahead;
     frame->undefined = false;
 }
