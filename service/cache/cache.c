@@ -54,6 +54,7 @@ enum sl_code cache_init(const struct config *config, const struct cache_kind *co
         cache_tmp_sweep(engine.dir);      /* temporary files of processes that have ended */
     cache_disk_dumps(config->core_dumps); /* if core dumps are enabled, mapped entries are left out of them */
     engine.config = config;
+    /* how many refreshes may run at once: as configured, but at least 1 */
     engine.redownloads = config->downloaded.max_lazy ? config->downloaded.max_lazy : 1;
     engine.recomputations = config->derived.max_lazy ? config->derived.max_lazy : 1;
     engine.max_mapped = cache_mapped_limit(config);

@@ -22,7 +22,7 @@ uint64_t compute_memory_lifetime(const struct kind_state *state, enum sl_code co
     case SL_MALFORMED: return state->lifetimes.retry_malformed_after;
     case SL_CANCELLED:
     case SL_BUSY: return 0;
-    case SL_DOWNLOAD_ERROR:
+    case SL_DOWNLOAD_ERROR: /* duration_ns: set by a computation that knows how long the error will last */
     case SL_UNSUPPORTED: return error->duration_ns ? error->duration_ns : state->lifetimes.retry_misses_after;
     default: return state->lifetimes.retry_misses_after;
     }
