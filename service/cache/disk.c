@@ -208,6 +208,7 @@ static enum sl_code open_file(void *arg, struct sl_error *error)
     struct stat st;
     if (fstat(o->fd, &st) != 0)
         return sl_fail(error, SL_INTERNAL, "cannot read a computed file: %s", strerror(errno));
+    /* 0, "": time of creation and remark, which only entries of the cache have */
     enum sl_code code = make_item(o->fd, (uint64_t)st.st_size, o->kind, 0, "", o->item, error);
     if (code == SL_OK)
         remember_unnamed(*o->item, o->fd);

@@ -30,7 +30,7 @@ static const struct cache_error_marker *find_marker(enum sl_code code)
 void cache_error_encode(const struct sl_error *error, struct sl_buf *out)
 {
     const struct cache_error_marker *marker = find_marker(error->code);
-    if (!marker)
+    if (!marker) /* SL_NOT_FOUND is an empty file */
         return;
     sl_buf_str(out, marker->word);
     if (error->code == SL_TIMEOUT)

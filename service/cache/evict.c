@@ -91,8 +91,8 @@ static void remove_entry(struct eviction *e, int at, const char *name, const str
     e->totals->bytes -= (uint64_t)st->st_size < e->totals->bytes ? (uint64_t)st->st_size : e->totals->bytes;
 }
 
-/* dir_walk.visit: the first walk adds each file to `used` and by_age, the second one removes it if it is old enough. Returns false, so that
- * the walk does not count the directory as emptied. */
+/* dir_walk.visit: the first walk adds each file to `used` and by_age; the second one, which visits only kinds that may be evicted, removes
+ * it if it is old enough. Returns false, so that the walk does not count the directory as emptied. */
 static bool visit(void *arg, const struct dir_entry *entry)
 {
     struct eviction *e = arg;

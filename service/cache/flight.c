@@ -308,7 +308,7 @@ static void finish_found(struct flight *flight, const struct cache_disk_lookup *
     }
     if (lookup->touched && !lookup->incomplete && shared_active() &&
         (!state->kind->shareable || state->kind->shareable(flight->context)))
-        shared_enqueue(state->kind, flight->key, flight->item, SHARED_REFRESH, false);
+        shared_enqueue(state->kind, flight->key, flight->item, SHARED_REFRESH, false); /* false: not if it is there */
     flight_release(flight);
 }
 
