@@ -88,7 +88,7 @@ enum sl_code shared_init(const struct config *config, struct sl_error *error)
     layer.redis_kind = is_for_bounded(config) ? config->bounded.kind : NULL; /* NULL: it stores all kinds */
     if (wants_redis(config) && !(layer.redis = shared_redis(config, &layer.group, &key, error)))
         return error->code;
-    if (layer.bucket)
+    if (layer.bucket) /* `group` is for the fibers that probe a paused back end */
         layer.bucket->group = &layer.group;
     if (layer.redis) {
         layer.redis->group = &layer.group;

@@ -71,7 +71,7 @@ static struct sl_str pair_name(struct sl_arena *arena, struct sl_str file, struc
         out->failed |= key.size > 0; /* uploads_make_key sets the size when out of memory */
         return SL_STR("");
     }
-    return (struct sl_str){key.data, key.size - 2};
+    return (struct sl_str){key.data, key.size - 2}; /* without "/x" */
 }
 
 /* Reads the lines up to the first record that is neither MODULE nor INFO: they are the header of the file. */
