@@ -25,7 +25,7 @@ struct flight;
 struct refresh;
 typedef void flight_step(struct flight *flight) SL_SUSPENDS;
 
-struct work_queue { /* a queue of flights, and the fibers that work for them */
+struct work_queue { /* a queue of flights (computations of keys), and the fibers that work for them */
     struct sl_list flights;
     unsigned running, most; /* number of fibers and its limit */
     const char *what;       /* metric label */
@@ -41,7 +41,7 @@ struct flight {
     void *context;         /* of the look-up that began it, as copied by cache_kind.retain */
     struct flight *owner;  /* flight whose arena has the context, a reference; NULL: its own */
     struct sl_list looks;  /* struct cache_lookup: those that wait for its result */
-    uint32_t references;   /* one by its own steps, one by each look-up that waits */
+    uint32_t references;   /* the flight's own steps hold one, and so does each look-up that waits */
     bool done;             /* it has its result */
     bool renews;           /* cached misses that are old count as absent, in it and in its computation's look-ups */
     atomic_bool abandoned; /* nobody waits for it: its pool jobs end early */
@@ -127,7 +127,7 @@ void engine_count(const struct kind_state *state, const char *layer, enum sl_cod
 /* True if the entry is a failure, made at `created_ns`, of a source that may work again, so that it should be computed again
  * (origin/failures.h). */
 bool engine_should_retry(struct sl_str key, enum sl_code code, int64_t created_ns);
-/* Records a generation that was read from the directory. */
+/* Records the generation, the time of the last invalidation stamp of any file, as it was read from the cache directory. */
 void engine_note_generation(int64_t generation);
 /* Drops some entries with mapped files from memory; call it when memory or maps are exhausted. */
 void engine_unmap_some(void);
@@ -139,8 +139,8 @@ void engine_log_io(const char *what, int number);
 /* ---- work_queue.c ---- */
 /* Queues the flight until a fiber of the queue calls step(flight). False if the queue has no fiber and none can be started. */
 bool work_queue_push(struct work_queue *queue, struct flight *flight, flight_step *step);
-/* Returns the queue for the computation of a flight (in-flight look-up): that of the host it downloads from, or if it downloads nothing,
- * that of its kind. NULL when out of memory. */
+/* Returns the queue in which the flight (an in-flight look-up) waits for its computation: that of the host it downloads from or, if it has
+ * none, of its kind. NULL when out of memory. */
 struct work_queue *work_queue_for(struct flight *flight);
 void work_queue_configure(const struct config *config);
 
@@ -152,7 +152,8 @@ void flight_release(struct flight *flight);
 /* Called when a look-up was withdrawn from the flight. If it was the last one, the flight's computation ends early, unless it is a
  * download, or a computation of the same key has ended so before: so clients with short timeouts get their answer in the end. */
 void flight_waiter_left(struct flight *flight);
-/* Stores the flight's result in memory for `keep_ns`, answers its look-ups, and removes it from the table, so that nobody joins it. */
+/* Stores the flight's result in memory for `keep_ns`, and answers its look-ups. Removes the flight from the table of running ones, so that
+ * no further look-up joins it. */
 void flight_finish(struct flight *flight, int64_t created_ns, int64_t generation, uint64_t keep_ns);
 
 /* ---- compute.c: in a fiber of a queue ---- */
@@ -167,7 +168,7 @@ bool compute_publishable(enum sl_code code, const struct sl_error *error, bool i
 uint64_t compute_memory_lifetime(const struct kind_state *state, enum sl_code code, const struct sl_error *error);
 
 /* ---- evict.c: in a fiber of a queue ---- */
-/* Call when an entry was published: evicts others if the kind has a size limit of its own. */
+/* Call when an entry was published: if its kind has a size limit of its own (CACHE_BOUNDED), evicts the least recently used entries. */
 void cache_bounded_note_added(struct kind_state *state, struct sl_str key, uint64_t bytes);
 
 /* ---- refresh.c: computing an entry again that is used until then ---- */

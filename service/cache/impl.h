@@ -61,12 +61,13 @@ bool cache_key_names_file(struct sl_str key, const struct cache_file *file); /* 
 int64_t cache_generation(const char *dir);
 /* Returns the time of the newest invalidation stamp of the files that the key names. */
 int64_t cache_newest_stamp(const char *dir, struct sl_str key);
-/* When to read the generation (cache_generation) again: after a second, or at once when a process of this service has written stamps. */
+/* When to read the time of the last invalidation stamp (cache_generation) again: after a second, or at once when a process of this service
+ * has written stamps. */
 struct cache_watch {
     uint64_t due_ms;
     unsigned counter_seen; /* at the last reading: how often processes of this service had written stamps */
 };
-/* invalidate.c: true if the generation should be read now; then it is due again after a second. */
+/* invalidate.c: true if the time of the last invalidation stamp should be read now; then that is due again after a second. */
 bool cache_watch_is_due(struct cache_watch *watch, uint64_t now_ms);
 struct cache_generations {  /* cache_generation before and after invalidation stamps were written */
     int64_t previous, made; /* 0 = none */
@@ -293,7 +294,7 @@ void space_retry(void);
  * report as SL_INTERNAL; then a cleanup is started. */
 bool space_is_disk_full(void) SL_SUSPENDS;
 
-enum { CACHE_TREE_DEPTH = 8 }; /* limit of a kind's directory tree */
+enum { CACHE_TREE_DEPTH = 8 }; /* so many levels of directories are walked below the directory of a kind */
 
 /* ---- evict.c ---- */
 

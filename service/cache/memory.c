@@ -8,7 +8,8 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-/* RESERVED_MAPS: of the process's maps, for libraries, the heap and files in use; MIN_MAPPED: at least so many files may be mapped. */
+/* RESERVED_MAPS: memory maps of the process that are kept for libraries, the heap and files in use. MIN_MAPPED: so many cached files may be
+ * mapped in any case. */
 enum { RESERVED_MAPS = 4096, MIN_MAPPED = 256 };
 /* BOOKKEEPING: bytes that an entry counts for its structs; ITEM_MIN: that it counts at least for its contents. */
 enum { BOOKKEEPING = 80, ITEM_MIN = 32 };

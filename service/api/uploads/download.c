@@ -43,7 +43,7 @@ static bool wants_debug(const struct http_exchange *x)
            sl_str_equal(debug, SL_STR("1"));
 }
 
-/* Sets the CORS headers: pages of any origin may read downloads. Requests without an Origin header get them too, as from Mozilla's server. */
+/* Sets the CORS headers: pages of any origin may read downloads. Requests without Origin header get them too, as from Mozilla's server. */
 static void allow_scripts(struct http_exchange *x)
 {
     http_set_header(x, "Access-Control-Allow-Origin", SL_STR("*"));

@@ -154,7 +154,7 @@ enum sl_code uploads_publish_one(struct archive *archive, enum store_part part, 
 enum uploads_found { UPLOADS_FOUND_NONE, UPLOADS_FOUND_OTHER, UPLOADS_FOUND_SAME };
 /* Checks what the store has under a key in the scope. UPLOADS_FOUND_SAME: a file of this size and MD5 in `part` or, for try builds, in the
  * part of releases; UPLOADS_FOUND_OTHER: `part` has a file with other contents. `packed_size`: size as a gzip file of the store, 0 if
- * unknown, for comparing with files of which the store knows no more. */
+ * unknown; it is compared if the store does not know size and MD5 of a compressed file's contents. */
 enum sl_code uploads_find_duplicate(const struct config_store *config, const char *scope, enum store_part part,
                                     struct sl_str key, uint64_t size, const uint8_t md5[16], uint64_t packed_size,
                                     enum uploads_found *found, struct sl_error *error) SL_SUSPENDS;
