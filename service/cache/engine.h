@@ -68,7 +68,7 @@ struct compute_result {
     struct cache_item *item; /* one reference, when `code` is SL_OK */
     struct sl_error error;
     const char *layer;  /* "shared" or "computed", for metrics */
-    int64_t created_s;  /* of a result of the shared layer; 0 = now */
+    int64_t created_s;  /* when it was made, if the shared cache had it; 0 = now */
     int64_t generation; /* when the last invalidation stamp of any file was written, as seen before the result */
     uint64_t keep_ns;   /* lifetime in memory */
 };
@@ -87,7 +87,7 @@ struct kind_state {
     struct sl_map refreshes; /* key -> struct refresh */
     struct work_queue queue; /* queue of computations that wait for no host */
     struct sl_map queues;    /* queues of the other computations: host or store -> struct work_queue */
-    /* how many more computations may run in the background, for all kinds that point to it; NULL = no refreshes */
+    /* how many more refreshes may run at once, a counter that several kinds share; NULL: this kind has no refreshes */
     unsigned *lazy;
     struct metric_series *memory_answers[SL_CODES]; /* counters of look-ups answered by memory */
 };

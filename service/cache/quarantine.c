@@ -4,7 +4,8 @@
  *                            <kind>-<key>.seen   in progress when a process died, but not often enough to be quarantined
  *
  * Each record is a line "<crashes> <kills> <about>", such as "2 0 source: test location: http://...". A process that removes the temporary
- * directory of a dead one (tmp.c) writes the records, under a lock of this directory; work on a key checks for the first one. */
+ * directory of a dead one (tmp.c) writes the records, under a lock of this directory; work on a key with a record of the first kind is
+ * refused. */
 #include "cache/impl.h"
 
 #include <errno.h>

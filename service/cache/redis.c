@@ -59,8 +59,8 @@ static enum shared_result unpack_error(struct sl_bytes frame, struct shared_valu
     return value->code == SL_OK || value->code == SL_INTERNAL ? SHARED_ERROR : SHARED_HIT;
 }
 
-/* Decompresses contents into the file. They may have SMALL bytes and max_inflate_ratio times the size of the frame: a malicious small frame
- * could decompress to any size. */
+/* Decompresses contents into the file. They may have SMALL bytes plus max_inflate_ratio times the size of the frame, as a malicious small
+ * frame could decompress to any size. */
 static enum shared_result unpack_contents(struct sl_bytes frame, int fd)
 {
     struct unpack_job u = {.packed = frame, .fd = fd, .max_size = SMALL + frame.size * max_inflate_ratio};

@@ -27,7 +27,7 @@ static struct {
     struct shared_backend *redis;
     bool has_read_previous; /* false: the log that was renamed is to be read to its end, before the present one */
     uint64_t last;          /* offset of the last record that was read */
-    char head[HEAD_MAX];    /* first line of that record; empty: none was read of this log */
+    char head[HEAD_MAX];    /* first line of the record at `last`; empty: none was read of this log */
 } invalidations;
 
 /* ---- writing ---- */

@@ -8,8 +8,8 @@
 
 enum { MAX_LINES = 200000, MAX_FRAMES = 50000 };
 
-/* Marks frames for which native_prepare must not search a module by the address, as it does for those with NATIVE_NO_MODULE: an index that
- * no module has. */
+/* Module index of a frame that has no module: native_prepare does not search one by the address, as it would with NATIVE_NO_MODULE. No
+ * module has this index. */
 #define NO_SUCH_MODULE (NATIVE_NO_MODULE - 1)
 
 /* ---- pieces and stacks ---- */
