@@ -45,7 +45,7 @@ struct flight {
     bool done;             /* it has its result */
     bool renews;           /* cached misses that are old count as absent, in it and in its computation's look-ups */
     atomic_bool abandoned; /* nobody waits for it: its pool jobs end early */
-    bool outdated;         /* its sources were replaced since it began: the result is only for its waiters */
+    bool outdated;         /* a file it is made from was invalidated since: the result is not cached */
     /* If cache_renew has started the flight: the count of computations that may run in the background, from which it has taken 1,
      * which is added again at the flight's end. Else NULL. */
     unsigned *renewal;
@@ -73,7 +73,7 @@ struct compute_result {
     uint64_t keep_ns;   /* lifetime in memory */
 };
 
-/* A fiber that computes a flight with `renews`: old misses that it looks up are computed again too. */
+/* A fiber that computes an old miss again (flight.renews): old misses that it looks up are computed again too. */
 struct renewing {
     struct sl_link link;
     struct fiber *fiber;

@@ -183,7 +183,7 @@ struct cache_disk_lookup {
     bool renewable;          /* incomplete and old enough to be computed again */
     bool touched;            /* contents that are used for the first time in an hour */
     unsigned version;        /* version of the entry that was found */
-    enum sl_code code;       /* when found: SL_OK = item */
+    enum sl_code code;       /* when found: SL_OK: `item` is set; else the entry's error, or SL_BUSY */
     struct cache_item *item; /* one reference */
     struct sl_error error;
     int64_t created_ns;
@@ -271,8 +271,8 @@ typedef void cache_dropped_fn(void *arg, const struct cache_kind *kind, struct s
 /* Drops the entries of the files from memory, and marks their running computations as outdated; calls `tell` for each key. */
 void cache_drop_files(const struct cache_file *files, size_t count, cache_dropped_fn *tell, void *arg);
 const char *cache_dir_of_process(void); /* NULL = no disk layer */
-/* Call before and after this process writes invalidation stamps (one fiber at a time), with the values of cache_generation before and
- * after: so the engine knows that these stamps are its own, and need not check all entries in memory. */
+/* Call the first before this process writes invalidation stamps (one fiber at a time), the second after it, with the values of
+ * cache_generation before and after: so the engine knows that these stamps are its own, and need not check all entries in memory. */
 void cache_invalidation_begin(void);
 void cache_invalidation_end(int64_t previous, int64_t made);
 

@@ -55,7 +55,7 @@ struct shared_backend {
     const char *name;    /* metric label */
     unsigned patience;   /* consecutive unusable answers until it is paused */
     bool negative;       /* may store errors */
-    bool packed;         /* stores `packed` instead of `contents` */
+    bool packed;         /* stores shared_entry.packed (compressed), not `contents` */
     uint64_t max_packed; /* bytes; larger entries are not stored */
     /* Gets an entry, contents into the empty file `fd`: SHARED_HIT, SHARED_MISS or the failure, after which `fd` may have any contents. */
     enum shared_result (*get)(const char *name, int fd, struct shared_value *value) SL_SUSPENDS;
