@@ -10,7 +10,7 @@ enum { MAX_LISTS = 64, MAX_LIST_TEXT = 16 * 1024 };
 
 struct source_list_entry {
     struct lru_entry lru;
-    unsigned references; /* one by the cache while it holds the entry, one by each arena of a request that uses it */
+    unsigned references; /* the cache has one while it holds the entry, each request that uses the list has one */
     struct source_list list;
     struct sl_arena arena;
     size_t size; /* bytes of `text` */

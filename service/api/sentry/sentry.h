@@ -30,7 +30,7 @@ http_handler sentry_assemble_bundle;
 http_handler sentry_look_up_artifacts;
 http_handler sentry_create_release, sentry_update_release, sentry_update_organization_release,
     sentry_list_release_files;
-/* Writes a member "<date>T<time>Z" of seconds since the epoch. */
+/* Writes a JSON member: the time `seconds`, since the epoch, as "<date>T<time>Z". */
 void sentry_put_date(struct sl_json_writer *w, const char *key, uint64_t seconds);
 /* Appends the URL of this request without its query. It begins with `upload.public_url`, if configured, else with the scheme and host that
  * the client used. */

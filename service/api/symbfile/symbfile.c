@@ -330,7 +330,7 @@ static void take_upload(struct http_exchange *x)
 struct status_query { /* a GET or DELETE */
     struct upload_owner owner;
     struct symbfile_key file_key; /* the executable, and the scope that is asked */
-    /* answer of the store: the parts of each kind that has some, whether anything is stored, and the description */
+    /* answer of the store: `sets` has the parts of the kinds that are `known`; `any`: there are some; `info`: the description */
     struct symbfile_set sets[SYMBFILE_KINDS];
     bool known[SYMBFILE_KINDS], any;
     struct symbfile_info info;

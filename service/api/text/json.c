@@ -11,7 +11,7 @@
  * each frame, its index in the trace, and of a string for each line without a frame. */
 #include "api/text/work.h"
 
-enum { MAX_NOTES = 4096 }; /* bytes of lines without a frame, between two frames */
+enum { MAX_NOTES = 4096 }; /* lines between two frames are left out if they have so many bytes */
 
 /* Returns the value of "kind" for a stack. */
 static const char *kind_of(const struct text_work *work, const struct text_stack *stack)

@@ -8,8 +8,8 @@
 #include "demangle/demangle.h"
 
 enum {
-    MAX_WORK = 256 << 20, /* bytes of names that a request may compare with demangled names; DEMANGLING counts too */
-    DEMANGLING = 4096,    /* demangling a name counts as comparing so many bytes */
+    MAX_WORK = 256 << 20, /* limit of comparing names with demangled ones, for a request: bytes of the names */
+    DEMANGLING = 4096,    /* demangling one name counts as comparing so many bytes */
 };
 
 struct symbol_search { /* in one module */

@@ -4,7 +4,7 @@
 #include <curl/curl.h>
 #include <stdio.h>
 
-/* HEAD_S, GET_S: time limits. PAUSE_MS: before the first retry; doubles with each. */
+/* HEAD_S, GET_S: time limits of requests, in seconds. PAUSE_MS: pause before the first retry; each further pause is twice as long. */
 enum { RETRIES = 5, PAUSE_MS = 200, HEAD_S = 5, GET_S = 300, MAX_REDIRECTS = 5 };
 #define SECOND_NS UINT64_C(1000000000)
 

@@ -35,7 +35,7 @@ static bool has_query(const struct http_exchange *x, const char *key)
     return http_query_count(x, key) > 0;
 }
 
-/* True if the client asks for the header Debug-Time, as Mozilla's service lets it: Debug: true. */
+/* True if the request has a header "Debug: true", by which clients of Mozilla's service ask for the header Debug-Time. */
 static bool wants_debug(const struct http_exchange *x)
 {
     struct sl_str debug = http_header(x, "debug");

@@ -28,7 +28,7 @@ enum { MAX_SESSIONS = 100000, MAX_OPEN = 256, HEAD_MAX = 8 << 10 };
 #define LIFE_MS (UINT64_C(7) * 24 * 3600 * 1000)
 
 struct session {
-    struct lru_entry lru; /* keyed by secret; in the order of their creation, as lookups do not mark sessions as used */
+    struct lru_entry lru; /* by secret; the list is in order of creation, as look-ups do not mark sessions as used */
     char secret[SESSION_SECRET];
     char scope[SYMBFILE_SCOPE];
     enum store_part part;

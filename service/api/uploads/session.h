@@ -5,9 +5,9 @@
 
 #include "api/uploads/uploads.h"
 
+enum { SESSION_SECRET = 33 };
 /* Begins a session for a file with this scope, key, size and MD5. Sets `secret` to 32 hex digits, of which the first four are the number of
  * this node, as session_put forwards requests by them. False when out of memory, or if the system has no random bytes. */
-enum { SESSION_SECRET = 33 };
 bool session_new(uint16_t node, const char *scope, enum store_part part, struct sl_str key, uint64_t size,
                  const uint8_t md5[16], char secret[SESSION_SECRET]);
 

@@ -12,7 +12,7 @@
 #include "core/pool.h"
 #include "http/multipart.h"
 
-/* FORM_OVERHEAD: bytes of a form besides its archive; FIELD_MAX: bytes of a field */
+/* FORM_OVERHEAD: bytes that a form may have besides its archive; FIELD_MAX: limit of the bytes of a form field */
 enum { FORM_OVERHEAD = 1 << 20, FIELD_MAX = 64 << 10 };
 
 /* 9999-12-31: the expiry sent for tokens without one, the last date that all clients can parse. */

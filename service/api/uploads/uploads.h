@@ -116,7 +116,7 @@ struct member_job {
     struct store_tmp_file work; /* the member as it is to be stored */
     struct store_meta meta;     /* of `work` */
     struct sl_buf info;         /* metadata of a symbol file as JSON; empty: none */
-    struct sl_str snippet;      /* a text that the configuration forbids in symbols */
+    struct sl_str snippet;      /* the text that was found, but is forbidden by the configuration */
     int head;                   /* file with the beginning of the contents, while `info` is read */
     struct sl_arena *arena;     /* arena of `names` */
     struct sl_str names[2];     /* names under which `info` is stored: "<file>/<ID>" */
