@@ -12,7 +12,7 @@ struct request_sources {
     uint64_t number; /* of the cached list (source_list.number): results of searches are cached by it; 0: not cached */
 };
 
-/* Reads a JSON member that is a list of sources: a sl_field_read. `out`: a struct request_sources with `config` set. False: `s` says why. */
+/* Reads a JSON member that is a list of sources (sl_field_read). `out`: a struct request_sources with `config` set. False: `s` says why. */
 bool request_sources_read(struct sl_fields *s, const struct sl_json_path *at, void *out);
 
 /* Reads a list of sources into `*items` and `*count`, and its number (see request_sources.number) into `*number`, which may be NULL. */

@@ -99,7 +99,7 @@ struct cache_engine {
     size_t count;
     struct fiber_group group; /* of all computations */
     struct work_queue disk_queue;
-    unsigned redownloads, recomputations; /* how many more may run in the background (kind_state.lazy) */
+    unsigned redownloads, recomputations; /* how many more refreshes may run (kind_state.lazy) */
     struct sl_list renewing;              /* struct renewing */
     uint64_t max_mapped;                  /* how many files may be mapped */
     uint64_t renew_after_ns; /* age of misses and incomplete entries from which on they are computed again */

@@ -174,8 +174,8 @@ static bool was_abandoned(uint64_t key)
 }
 
 /* Lets a computation end early if nobody waits for it any more and it is of a derived kind: a download goes on, as what it has received
- * would be lost. It also goes on if the last look-up was withdrawn because its time was over (fiber_expired): the client will probably ask
- * again. And if a computation of the key has ended early before. */
+ * would be lost. A derived computation goes on too if the last look-up was withdrawn because its time was over (fiber_expired): the client
+ * will probably ask again; and if a computation of the key has ended early before. */
 void flight_waiter_left(struct flight *flight)
 {
     if (flight->looks.first || flight->done || flight->renews || fiber_expired() ||

@@ -86,7 +86,7 @@ struct shared_backend *shared_bucket(const struct config *config, struct sl_aren
 const char *bucket_last_error(void);
 /* Sets up the directory of the configuration; NULL with an error if its path is too long: `*key` is the key at fault. */
 struct shared_backend *shared_directory(const struct config *config, const char **key, struct sl_error *error);
-/* Validates the configuration as shared_redis does. */
+/* Validates the configuration as shared_redis does; `*key`: the key at fault. */
 enum sl_code shared_check_redis(const struct config *config, const char **key, struct sl_error *error);
 
 /* ---- breaker.c ---- */
