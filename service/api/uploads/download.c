@@ -256,8 +256,8 @@ struct codeinfo_texts {
     struct sl_str debug_id, debug_filename, code_file, code_id, generator, key;
 };
 
-/* Parses the metadata of a symbol file. SL_NOT_FOUND if it lacks debug id, debug file or key, which a redirect needs; SL_BUSY when out of
- * memory. */
+/* Parses the metadata of a symbol file. SL_NOT_FOUND if it is malformed or lacks debug id, debug file or key, which the answers need;
+ * SL_BUSY when out of memory. */
 static enum sl_code codeinfo_texts(struct sl_arena *arena, const struct sl_buf *info, struct codeinfo_texts *texts)
 {
     static const struct sl_field fields[] = {
@@ -291,7 +291,7 @@ static bool find_by_code(struct download_target *w)
     struct http_exchange *x = w->x;
     struct codeinfo_texts texts;
     struct sl_buf info = {0}, url = {0};
-    bool in_try;
+    bool in_try; /* whether the metadata was in the part of try builds: not used */
     metric_add(METRIC_TECKEN_BY_CODE_ID, 1, NULL, NULL, NULL);
     enum sl_code code = find_codeinfo(x, w->scope, w->in_try, w->file, w->id, &info, &in_try);
     if (code == SL_OK)
@@ -369,6 +369,7 @@ static bool try_scopes(struct download_target *w, bool (*try)(struct download_ta
 static void download_serve(struct http_exchange *x, bool is_try)
 {
     const struct service *service = x->service;
+    /* a reference, as `token` and `w` point into the configuration, which may be replaced meanwhile */
     const struct config *config = config_retain(service->config);
     const struct mozilla_token *token;
     uint64_t begin = clock_mono_ns();
@@ -382,7 +383,7 @@ static void download_serve(struct http_exchange *x, bool is_try)
     if (!uploads_get_token(x, &token)) {
         /* the token is invalid; uploads_get_token has answered */
     } else if (!uploads_make_key(&x->arena, x->captures, &w.key)) {
-        uploads_error(x, w.key.size ? 503 : 404, NULL);
+        uploads_error(x, w.key.size ? 503 : 404, NULL); /* no key, but its size: out of memory */
     } else if (is_ignored(&w)) {
         not_found(&w, "Symbol Not Found (and ignored)");
     } else if (!uploads_list_scopes(x, token, &w.scopes, &w.scope_count)) {

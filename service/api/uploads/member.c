@@ -91,7 +91,7 @@ static struct member_write_options make_write_options(const struct member_job *j
     const struct archive_member *member = job->member;
     struct member_write_options options = {window_of_input(job), archive_pack_entry(&job->archive->zip, member->entry)};
     _Static_assert(STORE_GZIP_HEADER_SIZE <= sizeof options.head, "the header fits");
-    options.used = member->used;
+    options.used = member->used; /* bytes that the compressed data takes in the archive */
     if (member->is_packed) {
         options.head_size = STORE_GZIP_HEADER_SIZE;
         store_gzip_header_write(member->entry->size, member->md5, options.head);
@@ -137,7 +137,8 @@ static enum sl_code take_head(void *arg, struct sl_error *error)
 }
 
 /* Reads the metadata of a symbol file: has a converter write the first HEAD_MAX bytes, decompressed (head_size 0: no gzip header), to a
- * file in memory. A file without metadata is stored nevertheless, so only SL_BUSY and SL_CANCELLED are returned as errors. */
+ * file in memory. A file without metadata is stored nevertheless, so of the errors in reading it only SL_BUSY and SL_CANCELLED are
+ * returned. */
 static enum sl_code read_info(struct member_job *job)
 {
     struct member_write_options options = make_write_options(job);

@@ -75,7 +75,7 @@ static enum sl_code publish_put(struct uploads_publishing *p, struct member_job 
     metric_observe_since(METRIC_TECKEN_PUT, begin, NULL);
     struct sl_str names[2];
     size_t count = 0;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) /* both are empty if the file has no metadata */
         if (job->names[i].size)
             names[count++] = uploads_name(arena, p->archive->scope, info_prefixes[p->part], job->names[i]);
     for (size_t i = 0; code == SL_OK && i < count; i++)
@@ -202,7 +202,8 @@ enum sl_code uploads_publish(struct archive *archive, enum store_part part, stru
     struct uploads_publishing p = {.archive = archive, .part = part};
     unsigned workers = archive->config->workers ? archive->config->workers : loop_pool_threads();
     size_t helpers = archive->count < workers ? archive->count : workers;
-    bool whole = fiber_run_workers(publish_some, &p, helpers ? helpers - 1 : 0); /* - 1: this fiber works too */
+    /* - 1: this fiber works too; false: cancelled */
+    bool whole = fiber_run_workers(publish_some, &p, helpers ? helpers - 1 : 0);
     struct sl_error invalidation;
     enum sl_code code = publish_invalidate(archive, &invalidation); /* also after a failure: some members are stored */
     if (code != SL_OK && code != SL_CANCELLED) /* this process has invalidated its entries in any case */

@@ -114,8 +114,8 @@ struct session_file {
     bool wrong;                      /* differs from the announced size or MD5 */
 };
 
-/* Has a converter decompress the file, if it is a gzip file, and sets `wrong` unless the contents have the announced size and MD5. `head`
- * gets the beginning of the contents. */
+/* Has a converter decompress the file, if it is a gzip file, and sets `wrong` unless the contents have the announced size and MD5: SL_OK
+ * then too. `head` gets the beginning of the contents. */
 static enum sl_code session_check(struct session_file *f) SL_SUSPENDS
 {
     const struct session *s = f->session;
@@ -216,7 +216,7 @@ static void session_publish(struct http_exchange *x, struct session *s, const st
     enum sl_code code = session_check_and_write(f);
     if (code == SL_OK && !f->wrong)
         code = uploads_publish_one(&archive, s->part, &f->job, &f->job.error);
-    if (pool_run(POOL_IO, session_unmap, f, NULL) == SL_BUSY)
+    if (pool_run(POOL_IO, session_unmap, f, NULL) == SL_BUSY) /* no memory for a pool job */
         session_unmap(f);
     if (code != SL_OK && code != SL_CANCELLED)
         log_error("uploads", "cannot store an uploaded file; the client gets an error", LOG_SLSTR("file", member.key),
@@ -484,7 +484,7 @@ static bool session_forward(struct http_exchange *x)
     struct relaying p = {.x = x, .fd = -1};
     if (!url)
         return false;
-    if (http_body_take(x, &p.fd) != SL_OK)
+    if (http_body_take(x, &p.fd) != SL_OK) /* which has answered */
         return true;
     enum sl_code code = pool_map_fd(p.fd, &p.body, &p.error);
     if (code == SL_OK)

@@ -68,7 +68,7 @@ static void answer_action(struct sl_json_writer *w, const char *type, const char
 static bool read_md5(struct sl_str text, uint8_t md5[16])
 {
     size_t size;
-    for (size_t i = 0; i < text.size; i++)
+    for (size_t i = 0; i < text.size; i++) /* sl_hex_decode would take upper case too */
         if (text.data[i] >= 'A' && text.data[i] <= 'F')
             return false;
     return text.size == 32 && sl_hex_decode(text, md5, 16, &size) && size == 16;
