@@ -52,7 +52,7 @@ static void clean(void *arg)
     struct cleanup_options options = {.full = true};
     struct sl_error error;
     if (cache_cleanup(c->config, space.kinds, space.count, &options, &c->totals, NULL, &error) != SL_OK)
-        log_error("cache", "cache cleanup failed", LOG_ERR(&error));
+        log_error("cache", "cannot remove entries from the cache directory to free disk space", LOG_ERR(&error));
 }
 
 /* Runs as a fiber: cleans the cache, then unmaps the deleted files, whose disk space the kernel frees only then. */

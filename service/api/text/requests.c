@@ -156,6 +156,7 @@ void text_put_js_body(const struct text_work *work, struct sl_buf *body)
         sl_json_member_str(&w, "release", work->parts[TEXT_RELEASE]);
     if (work->parts[TEXT_DIST].data)
         sl_json_member_str(&w, "dist", work->parts[TEXT_DIST]);
+    /* a text gets no lines of source code: apply_source_context would only take time */
     sl_json_member_raw(&w, "options",
                        work->wants_text ? SL_STR("{\"frame_order\":\"callee_first\",\"apply_source_context\":false}")
                                         : SL_STR("{\"frame_order\":\"callee_first\"}"));
@@ -169,6 +170,7 @@ static void fill_jvm_frame(const struct sl_jvm_trace_frame *text, size_t index, 
 {
     bool has_no_file = !text->file.size || sl_str_equal(text->file, SL_STR("Native Method")) ||
                        sl_str_equal(text->file, SL_STR("Unknown Source"));
+    /* the API calls the class `module` */
     *frame = (struct jvm_frame){.module = text->class, .function = text->method, .index = {true, index}};
     if (!has_no_file)
         frame->filename = text->file;
@@ -206,6 +208,7 @@ void text_put_jvm_body(const struct text_work *work, struct sl_buf *body)
     if (work->jvm_modules.size)
         sl_json_member_raw(&w, "modules", work->jvm_modules);
     text_put_part(&w, "sources", work->parts[TEXT_SOURCES]);
+    /* configured_sources: search the sources of the configuration besides those of the request */
     sl_json_member_raw(&w, "options", SL_STR("{\"frame_order\":\"callee_first\",\"configured_sources\":true}"));
     sl_json_end_object(&w);
 }

@@ -1,4 +1,5 @@
-/* GET /<debug file>/<debug id>/<file> and, for symbols of try builds, /try/<debug file>/<debug id>/<file>; GET /api/syminfo/<file>/<id>. */
+/* Downloads from the upload store: GET /<debug file>/<debug id>/<file> and, for symbols of try builds,
+ * /try/<debug file>/<debug id>/<file>. GET /api/syminfo/<file>/<id> answers with the metadata of a symbol file. */
 #include "api/uploads/uploads.h"
 
 #include <errno.h>

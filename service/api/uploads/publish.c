@@ -75,7 +75,7 @@ static enum sl_code publish_put(struct uploads_publishing *p, struct member_job 
     metric_observe_since(METRIC_TECKEN_PUT, begin, NULL);
     struct sl_str names[2];
     size_t count = 0;
-    for (int i = 0; i < 2; i++) /* both are empty if the file has no metadata */
+    for (int i = 0; i < 2; i++) /* empty ones: no code id, or no metadata at all */
         if (job->names[i].size)
             names[count++] = uploads_name(arena, p->archive->scope, info_prefixes[p->part], job->names[i]);
     for (size_t i = 0; code == SL_OK && i < count; i++)
