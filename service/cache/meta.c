@@ -167,7 +167,7 @@ bool cache_meta_write(const char *path, struct sl_bytes json)
     struct cache_tmp tmp;
     if (!cache_meta_name(path, side, sizeof side) || cache_tmp_create(&tmp, false, NULL) != SL_OK)
         return false;
-    /* -1: there is nothing to sync */
+    /* no path: the file is outside the cache directory and cannot be moved there; -1: there is nothing to sync */
     bool ok = tmp.path[0] && sl_write_all(tmp.fd, json) && files_publish(-1, tmp.path, side, FILES_UNSYNCED);
     if (ok)
         tmp.path[0] = '\0'; /* so that cache_tmp_discard does not unlink it */

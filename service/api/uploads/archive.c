@@ -71,6 +71,7 @@ static bool has_snippet(struct archive *archive, struct sl_str name)
     for (size_t i = 0; i < archive->config->disallowed_snippet_count; i++) {
         struct sl_str snippet = archive->config->disallowed_snippets[i];
         if (memmem(name.data, name.size, snippet.data, snippet.size)) {
+            /* "Content": Mozilla's service has one text for names and contents */
             archive_fail(archive, 400,
                          "Content of archive file contains the snippet '" SL_STR_FMT "' which is not allowed",
                          SL_STR_ARG(snippet));
