@@ -63,7 +63,7 @@ static enum sl_code decode_timeout(struct sl_bytes details, struct sl_error *err
     uint64_t ns;
     if (!duration_parse(sl_str(text), &ns))
         return sl_fail(error, SL_INTERNAL, "a cached timeout error is damaged: it has no valid time limit");
-    struct sl_buf limit = {0};
+    struct sl_buf limit = {0}; /* the message of such an error is the time limit */
     duration_format_short(ns, &limit);
     sl_fail(error, SL_TIMEOUT, SL_STR_FMT, SL_STR_ARG(sl_buf_view(&limit)));
     if (error)

@@ -106,7 +106,7 @@ void flight_finish(struct flight *flight, int64_t created_ns, int64_t generation
         engine_store(state, flight->key, flight->code, flight->item, &flight->error, created_ns, generation, keep_ns);
     if (sl_map_get(&state->flights, flight->key) == flight) /* else an invalidation has removed it already */
         sl_map_remove(&state->flights, flight->key);
-    if (flight->renewal)
+    if (flight->renewal) /* the count of refreshes that may still run */
         ++*flight->renewal;
     flight->renewal = NULL;
     for (struct cache_lookup *look; (look = SL_LIST_FIRST(&flight->looks, struct cache_lookup, link));) {

@@ -79,7 +79,7 @@ static enum shared_result redis_take(const struct redis_answer *answer, int fd, 
     const uint8_t *data = answer->text.data;
     struct sl_bytes frame = {data + HEADER, answer->text.size - HEADER};
     uint64_t created = 0;
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 8; i++) /* bytes 1 to 8: little-endian */
         created |= (uint64_t)data[1 + i] << (8 * i);
     value->created_s = created > INT64_MAX / CACHE_SECOND_NS ? 0 : (int64_t)created;
     value->code = SL_OK;
