@@ -56,7 +56,7 @@ static enum sl_code split_invalid(struct sl_error *error, const char *what, uint
     return sl_fail(error, SL_MALFORMED, "invalid wasm file: %s at 0x%llx", what, (unsigned long long)offset);
 }
 
-/* Splits the module into its sections. SL_MALFORMED if it is no WebAssembly module or is truncated; SL_BUSY. */
+/* Splits the module into its sections. SL_MALFORMED: it is no WebAssembly module or is truncated; SL_BUSY: out of memory. */
 static enum sl_code read_parts(struct wasm_splitting *s, struct sl_error *error)
 {
     struct sl_bytes bytes = s->mapping.bytes;

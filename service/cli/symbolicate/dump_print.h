@@ -37,7 +37,7 @@ struct walked_dump {
  * memory. */
 bool walked_dump_copy(void *arg, const struct sl_minidump *dump);
 /* Parses the file again to fill `dump` and, with wants_facts, `facts` and `analysis`: the parsed dump that the walk used is freed by then.
- * SL_BUSY and the errors of the parser. */
+ * Returns SL_BUSY when out of memory, or the parser's error. */
 enum sl_code walked_dump_read(struct walked_dump *walked, struct sl_bytes bytes, struct sl_error *error);
 void walked_dump_free(struct walked_dump *walked);
 
@@ -61,15 +61,15 @@ struct shown_register {
 /* Returns the registers that a frame shows on this processor, in the order of minidump_stackwalk; an empty list if it is unknown. */
 const struct shown_register *shown_registers(enum sl_cpu_family family);
 
-/* Returns the CPU family of the thread's registers: of the dump's, but for threads of 32-bit programs on 64-bit systems. */
+/* Returns the CPU family of the thread's registers. It differs from the dump's for threads of a 32-bit program on a 64-bit system. */
 enum sl_cpu_family thread_family(const struct walked_dump *walked, size_t thread);
 
 /* Returns the registers of a frame of the answer; NULL when none are known. */
 const struct sl_registers *frame_registers(const struct walked_dump *walked, size_t thread,
                                            const struct answer_frame *frame);
 
-/* Returns the return address by which the frame is entered again; of the innermost frame, its program counter. A frame of a stack that the
- * writer of the dump has walked ("prewalked") has only the address of the answer. */
+/* Returns the address at which the frame's function continues: the return address of the call it made, or of the innermost frame the
+ * program counter. If the dump's writer walked the stack ("prewalked"), returns the frame's address in the answer: no other is known. */
 uint64_t frame_resume(const struct walked_dump *walked, size_t thread, const struct answer_frame *frame);
 /* Returns the address of the instruction that the frame executes: in callers the call, else the program counter. */
 uint64_t frame_instruction(const struct walked_dump *walked, size_t thread, const struct answer_frame *frame);

@@ -66,7 +66,7 @@ static uint64_t text_offset(const struct text_frame *f)
         return f->at - f->frame->line_start.value;
     if (f->name.size && f->frame->symbol_address.set)
         return f->at - f->frame->symbol_address.value;
-    return f->at - f->module_address;
+    return f->at - f->module_address; /* 0 outside of all modules: the whole address */
 }
 
 /* Formats the module's debug id as Breakpad does, without hyphens; an empty text if it has none. */
@@ -122,7 +122,8 @@ static void field(struct sl_buf *out, struct sl_str text, char end)
     sl_buf_u8(out, (uint8_t)end);
 }
 
-/* Prints the lines OS, CPU, GPU and Crash. `crashed` is the index of the crashed thread; negative: none. */
+/* Prints the lines OS, CPU, GPU (version, vendor, renderer) and Crash. Without a crash the last has the failed assertion instead of the
+ * reason, if there is one. `crashed` is the index of the crashed thread; negative: none. */
 static void machine_head(const struct dump_texts *t, int64_t crashed)
 {
     const struct sl_minidump *dump = &t->walked->dump;
@@ -422,7 +423,8 @@ static void put_stack(const struct dump_texts *t, size_t thread, size_t number)
     }
 }
 
-/* Prints a loaded module, with a warning if a frame needed its symbols and they are missing. `next`: see dump_find_module_answer(). */
+/* Prints a loaded module: addresses, file, version. Warns if its symbols are missing or corrupt, but not if no frame needed them
+ * ("unused"). `next`: see dump_find_module_answer(). */
 static void put_loaded(const struct dump_texts *t, const struct sl_crash_module *module, size_t *next)
 {
     const struct answer_module *known = dump_find_module_answer(t->answer, module, next);

@@ -268,7 +268,7 @@ static bool put_module(struct sentry_event_reading *e, struct sl_str text, struc
     struct sl_json j = sl_json(text, e->arena, false);
     struct event_image image = {.type = {NULL, 0}};
     struct sl_debug_id id;
-    bool jvm = e->kind == LOCAL_JVM;
+    bool jvm = e->kind == LOCAL_JVM; /* else JavaScript, as native requests return early */
     if (!sl_json_read_object(&j, image_fields, &image))
         return false;
     bool is_map = sl_str_equal(image.type, SL_STR("sourcemap"));
@@ -276,7 +276,7 @@ static bool put_module(struct sentry_event_reading *e, struct sl_str text, struc
     if (e->kind == LOCAL_NATIVE) {
         if (!image.type.data || is_map || is_mapping || is_bundle)
             return false;
-        sl_json_put_raw(w, text);
+        sl_json_put_raw(w, text); /* native requests take images unchanged */
         return true;
     }
     /* the JVM uses mappings and source bundles, JavaScript source maps that name their script; Sentry writes the id of a mapping as `uuid`
@@ -317,6 +317,7 @@ static void put_artifacts(const struct sentry_project *project, struct sl_json_w
     sl_json_begin_object(w);
     put_member(w, "id", project->online ? SL_STR("sentry:project") : SL_STR("local"));
     put_member(w, "url", sl_buf_view(&url));
+    /* an empty text stands for no token, as requests must have the member */
     sl_json_member_str(w, "token", secret_open(project->token).data ? secret_open(project->token) : SL_STR(""));
     sl_json_end_object(w);
     w->out->failed |= url.failed;

@@ -99,7 +99,8 @@ void table_put(const struct print_table *t, bool colour, struct sl_buf *out)
 
 /* ---- frames ---- */
 
-/* Returns the module that contains the frame's address and has the frame's `package` as its code file; NULL if there is none. */
+/* Returns the module that contains the frame's address (or ends just before it) and has the frame's `package` as its code file; NULL if
+ * there is none. A module without size has no end. */
 static const struct answer_module *find_frame_module(const struct symbolicated_answer *answer,
                                                      const struct answer_frame *frame)
 {

@@ -29,7 +29,7 @@ static void names_put_address(const struct names_wanted *n, size_t index, struct
     if (module != NAMES_ABSOLUTE) {
         sl_json_put_key(w, "addr_mode");
         sl_buf_printf(w->out, "\"rel:%u\"", module);
-        w->comma = true;
+        w->comma = true; /* the value was not written by the writer, which has to put a comma before the next member */
     }
     sl_json_member_boolean(w, "adjust_instruction_addr", false);
     sl_json_end_object(w);
@@ -47,7 +47,7 @@ static void put_batch(const struct names_wanted *n, struct sl_buf *body)
         n->put_module(n->arg, i, &w);
     sl_json_end_array(&w);
     sl_json_member_raw(&w, "stacktraces", SL_STR("[{\"frames\":["));
-    w.comma = false;
+    w.comma = false;                           /* the writer does not know that an array has just begun */
     for (size_t i = 0; i < batch_size(n); i++) /* addresses before `done` were in earlier requests */
         names_put_address(n, n->done + i, &w);
     sl_buf_str(body, SL_STR("]}]"));
@@ -162,6 +162,7 @@ int names_symbolicate(struct names_wanted *n, const struct sentry_project *proje
     struct local_names_request here = {.wanted = n};
     if (option_given(n->o, "server"))
         return names_send(n);
+    /* opens the sources and runs names_work(), which sets here.code */
     int status = symbolicate_here(n->o, project, local, n->missing, &here.inputs, names_work, &here);
     return status || here.code == SL_OK ? status : report_error(1, here.error.message, NULL);
 }

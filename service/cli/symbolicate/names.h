@@ -21,13 +21,13 @@ struct names_wanted {
     size_t module_count, address_count;
     /* Writes a module as an element of `modules` of a request to /symbolicate. */
     void (*put_module)(void *arg, size_t module, struct sl_json_writer *w);
-    /* Sets the index of the address's module, and the address relative to it; or NAMES_ABSOLUTE and the absolute address. Return addresses
-     * already point into the call. */
+    /* Sets the index of the address's module, and the address relative to it; or NAMES_ABSOLUTE and the absolute address. The address is
+     * looked up as it is: of a return address, set one inside the call instruction before it. */
     void (*address)(void *arg, size_t index, uint32_t *module, uint64_t *relative);
     /* Receives the chain of calls at an address, innermost first; each has a function or a symbol. Not called for unknown addresses. The
      * texts do not outlive the call. False when out of memory. */
     bool (*take)(void *arg, size_t index, const struct answer_frame *calls, size_t count);
-    bool line_starts;               /* fills line_start of the calls */
+    bool line_starts;               /* the calls passed to take() have line_start */
     struct missing_report *missing; /* gets the modules without debug information; may be NULL */
     size_t done;                    /* number of addresses looked up so far; initially 0 */
 };

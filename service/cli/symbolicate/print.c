@@ -7,7 +7,7 @@
 #include "apple/apple.h"
 #include "id/id.h"
 
-/* True if the options select the thread. */
+/* True if the options select the thread, or it is the stack of the last exception, which is always printed. */
 static bool is_shown(const struct answer_style *style, size_t thread)
 {
     return style->thread == ALL_THREADS || style->thread == (int64_t)thread || style->exception == (int64_t)thread;
@@ -105,7 +105,7 @@ bool answer_print_pretty(const struct symbolicated_answer *answer, const struct 
     struct answer_printer p = printing_make(answer, style);
     for (size_t index = 0; index < answer->thread_count; index++) {
         size_t t = shown_thread(style, index);
-        put_exception_title(style, t, out);
+        put_exception_title(style, t, out); /* not for a hidden thread: an exception's stack is always shown */
         for (size_t i = 0, folded; is_shown(style, t) && i < answer->threads[t].frame_count; i += folded ? folded : 1) {
             char title[32];
             if ((folded = answer_fold_cycle(&answer->threads[t], i, out))) {
@@ -169,7 +169,7 @@ static void put_flips(const struct answer_analysis *analysis, struct sl_buf *out
         sl_buf_printf(out, "Bit flip:   %zu more (see -f json)\n", analysis->flip_count - SHOWN);
 }
 
-/* Appends a line per contradiction between the reported crash reason and the instruction. Those unknown here are left out. */
+/* Appends a line per contradiction between the reported crash reason and the instruction. Names that `rows` lacks are left out. */
 static void put_inconsistencies(const struct answer_analysis *analysis, struct sl_buf *out)
 {
     static const struct {
@@ -328,7 +328,7 @@ static void put_thread(struct answer_printer *p, const struct answer_thread *thr
     put_frames(p, thread, out);
 }
 
-/* Returns the files that were searched for the module, for --candidates. */
+/* Returns a line for each file that was searched for the module, with the result of its download; an empty text without --candidates. */
 static struct sl_str candidates_below(struct answer_printer *p, const struct answer_module *module)
 {
     for (size_t i = 0; p->style->candidates && i < module->candidate_count; i++) {
@@ -360,7 +360,7 @@ static void put_modules(struct answer_printer *p, struct sl_buf *out)
     for (size_t i = 0; i < p->answer->module_count; i++) {
         const struct answer_module *module = &p->answer->modules[i];
         struct print_row *row = p->style->unused || is_used(module) ? table_add(&p->table) : NULL;
-        if (!row)
+        if (!row) /* not shown; or out of memory, which printing_end() returns */
             continue;
         const uint64_t bounds[] = {module->address.value, module->address.value + module->size.value};
         for (size_t c = 0; c < 2; c++) {
@@ -385,7 +385,8 @@ static bool is_failure(struct sl_str status)
     return status.size && !sl_str_equal(status, SL_STR("ok")) && !sl_str_equal(status, SL_STR("notfound"));
 }
 
-/* Appends "error: <whose>: <where>: <status>: <details>", without the parts that are empty. */
+/* Appends "error: <whose>: <where>: <status>: <details>", without the parts that are empty. `whose` is a module, a script or a mapping,
+ * `where` the location of its file. */
 static void put_error(struct sl_buf *out, struct sl_str whose, struct sl_str where, struct sl_str status,
                       struct sl_str details)
 {
@@ -460,7 +461,7 @@ static void print_program(struct answer_printer *p, struct sl_buf *out)
 {
     const struct symbolicated_answer *answer = p->answer;
     const struct answer_style *style = p->style;
-    int64_t first = answer_crashed_thread(answer);
+    int64_t first = answer_crashed_thread(answer); /* ALL_THREADS: none, as in style->exception */
     put_crash(answer, out);
     if (style->exception != ALL_THREADS)
         put_thread(p, &answer->threads[style->exception], out);

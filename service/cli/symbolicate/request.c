@@ -29,7 +29,7 @@ struct request_run {
     const struct answer_format *format;
     struct sl_arena arena;
     struct sl_buf made; /* the body made from an event */
-    struct sl_buf bare; /* the request body without its `sources` */
+    struct sl_buf bare; /* a copy of the request body without `sources`; empty unless body_without_sources() ran */
     struct local_request request;
     struct local_mapping *mappings; /* JVM mappings on this machine */
     struct read_mapping **tables;   /* owners of the memory of `mappings`, at the same index */
@@ -179,12 +179,13 @@ static int read_body(struct request_run *run, struct sl_str text, enum input_kin
         return report_no_memory();
     if (code == SL_MALFORMED)
         return report_error(STATUS_NOTHING, "failed to parse event json file", error.message);
-    if (code != SL_OK) {
+    if (code != SL_OK) { /* an unknown platform (SL_UNSUPPORTED) has a message of its own */
         struct sl_error whole;
         sl_fail(&whole, code, "Cannot symbolicate event: %.200s", error.message);
         return code == SL_UNSUPPORTED ? report_error(STATUS_NOTHING, whole.message, NULL)
                                       : report_error(STATUS_NOTHING, "Event cannot be symbolicated", error.message);
     }
+    /* also for events, whose kind is known: this collects the modules' local files and mapping ids */
     if (!read_facts(run, run->request.body, &facts))
         return report_error(STATUS_NOTHING, "the request is not a JSON object", NULL);
     return kind == INPUT_EVENT ? 0 : choose_kind(run, &facts);
@@ -192,8 +193,8 @@ static int read_body(struct request_run *run, struct sl_str text, enum input_kin
 
 /* ---- mappings ---- */
 
-/* Builds and adds the mapper of the text of a JVM mapping with this id. only_by_id: it serves only modules of this id. False after a report
- * on stderr. */
+/* Parses the text of a JVM mapping and adds the result to run->mappings. With only_by_id the mapping is used only for modules with its
+ * id. False after a report on stderr. */
 static bool add_mapping(struct request_run *run, const char *path, struct sl_str text, const struct sl_debug_id *id,
                         bool only_by_id)
 {
@@ -208,7 +209,7 @@ static bool add_mapping(struct request_run *run, const char *path, struct sl_str
         report_no_memory();
         return false;
     }
-    sl_budget_init(&budget, text.size);
+    sl_budget_init(&budget, text.size); /* limits the work by the size of the text */
     enum sl_code code = sl_jvm_mapper_build(text, &budget, &read->table, &error);
     if (code == SL_OK)
         code = sl_jvm_mapper_open(sl_buf_bytes(&read->table), &read->mapper, &error);
@@ -239,7 +240,7 @@ static int read_given_mappings(struct request_run *run)
         bool good = has_id && add_mapping(run, paths[i], text, &id, false);
         sl_unmap(&file);
         if (!good)
-            /* add_mapping() has reported; the id is a hash of the text: only lack of memory can prevent it */
+            /* add_mapping() has reported its error; the id, a hash of the text, is missing only when out of memory */
             return has_id ? 1 : report_no_memory();
     }
     return 0;
@@ -254,7 +255,8 @@ static bool is_wanted(const struct request_run *run, const struct sl_debug_id *i
     return false;
 }
 
-/* Adds the file if it is a JVM mapping whose id the body names; other files, also unreadable ones, are passed over. */
+/* Adds the file if it is a JVM mapping whose id the body names. Other files are passed over: those not named *.txt, as mappings are,
+ * without opening them. A mapping that cannot be parsed is reported and left out. */
 static void try_mapping(struct request_run *run, const char *path)
 {
     struct sl_mapping file = {0};
@@ -347,7 +349,7 @@ static int request_send(struct request_run *run)
                                         [LOCAL_NATIVE] = "/symbolicate",
                                         [LOCAL_MOZILLA] = "/symbolicate/v5"};
     struct sl_buf body = {0};
-    if (run->request.variables && run->request.kind == LOCAL_NATIVE) {
+    if (run->request.variables && run->request.kind == LOCAL_NATIVE) { /* other requests have no such option */
         if (!body_with_variables(run, &body)) {
             sl_buf_free(&body);
             return report_no_memory();
@@ -381,7 +383,7 @@ static int request_options(struct request_run *run)
     /* a JavaScript request made from an event (`made`) names the Sentry project as its source of scripts, see put_artifacts() in event.c */
     run->request.own_sources =
         option_given(run->o, "use-request-sources") || (run->sort == SORT_JS && run->made.size && run->project->online);
-    run->format = answer_format_choose(run->o, run->sort);
+    run->format = answer_format_choose(run->o, run->sort); /* NULL after a report */
     run->request.variables = option_given(run->o, "extract-variables");
     run->request.candidates = option_given(run->o, "candidates") || (run->format && run->format->needs_candidates);
     return run->format ? 0 : 2;
@@ -393,11 +395,12 @@ static int list_local_paths(struct request_run *run)
 {
     size_t count, more;
     const char *const *symbols = option_values(run->o, "symbols", &count);
-    const char *const *behind = symbolicate_symbol_paths(run->o, &more);
+    const char *const *arguments = symbolicate_symbol_paths(run->o, &more);
+    /* + 1: for no paths, calloc() could return NULL */
     if (!(run->local_paths = calloc(count + more + 1, sizeof *run->local_paths)))
         return report_no_memory();
     for (size_t i = 0; i < count + more; i++) {
-        const char *path = source_path_without_layout(i < count ? symbols[i] : behind[i - count]);
+        const char *path = source_path_without_layout(i < count ? symbols[i] : arguments[i - count]);
         if (access(path, F_OK) == 0)
             run->local_paths[run->local_path_count++] = path;
     }
@@ -439,7 +442,7 @@ int symbolicate_request(const struct options *o, const struct sentry_project *pr
     struct request_run run = {.o = o, .project = project, .local = local};
     missing_init(&run.missing, &missing_symbols);
     if (option_given(o, "server"))
-        missing_add_location(&run.missing, sl_str(option_value(o, "server", "")));
+        missing_add_location(&run.missing, sl_str(option_value(o, "server", ""))); /* where symbols were searched */
     int status = request_prepare(&run, text, kind);
     if (!status)
         status = option_given(o, "server") ? request_send(&run) : request_symbolicate(&run);

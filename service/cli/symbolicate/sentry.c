@@ -75,8 +75,8 @@ static const char *first_given(const char *a, const char *b)
     return a ? a : b;
 }
 
-/* Returns the token (`token`) or the cookies of the first configuration in `layers` that has them; empty if none has. The value in `auth`
- * (sentry.token) takes precedence over that of a key of its own (sentry.plain_token). */
+/* Returns the token (with `token`) or the cookies of the first configuration in `layers` that has them; empty if none has. In one
+ * configuration the value in `auth` (sentry.token) takes precedence over the keys auth_token and auth_cookies (sentry.plain_token). */
 static struct sl_secret secret_of_files(struct config *const layers[2], struct sl_arena *arena, bool token)
 {
     for (size_t i = 0; i < 2 && layers[i]; i++) {
@@ -165,8 +165,8 @@ static bool add_debug_files(struct sentry_project *p, struct sl_arena *arena)
                                      .url = text,
                                      .token = p->token,
                                      .cookies = p->cookies,
-                                     .configured = true,
-                                     .internal = true};
+                                     .configured = true, /* by the user, not by a request */
+                                     .internal = true};  /* a Sentry server may have a private address */
     return text.data != NULL;
 }
 
@@ -177,7 +177,7 @@ int sentry_project_read(const struct options *o, bool required, struct sl_arena 
                                        .url = sentry_setting(o, "url", "SENTRY_URL")};
     bool offline = option_given(o, "offline") || server_environment("SYMLOOM_OFFLINE") || server_is_offline(o);
     *p = (struct sentry_project){.online = false};
-    int status = read_secrets(o, arena, p);
+    int status = read_secrets(o, arena, p); /* also when offline, to hide the secrets in argv */
     if (status || offline)
         return status;
     /* a project that only the configuration files name is used for ids of events alone */
@@ -270,7 +270,7 @@ static bool sentry_fetch(struct event_fetch *e, const char *url, struct sl_buf *
     struct fetch_request request = {.url = url,
                                     .headers = &header,
                                     .header_count = 1,
-                                    .trusted = true,
+                                    .trusted = true, /* a Sentry server may have a private address */
                                     .source = "sentry",
                                     .max_size = body ? MAX_LIST : MAX_EVENT,
                                     .refused = sentry_refused};
@@ -319,7 +319,8 @@ static void fetch_event(void *arg)
         /* a failed fetch has set e->code; if it is SL_OK, ftruncate has failed */
         if (id && (ftruncate(e->fd, 0) != 0 || !sentry_fetch(e, event_url(e, id, "?download=1"), NULL)) &&
             e->code == SL_OK)
-            e->code = sl_fail_errno(&e->error, errno, "cannot empty a temporary file");
+            e->code = sl_fail_errno(&e->error, errno,
+                                    "cannot empty the temporary file that holds the event, for its crash file");
     }
     sl_buf_free(&list);
 }
@@ -331,7 +332,7 @@ int sentry_event(const struct options *o, const struct sentry_project *p, const 
     struct sl_error error = {0};
     int status = 0;
     if (e.fd < 0)
-        status = report_error(1, "cannot create a temporary file", strerror(errno));
+        status = report_error(1, "cannot create a temporary file for the event", strerror(errno));
     else if (locator_open(o, NULL, server_verbosity(o), &locator, &error) != SL_OK)
         status = report_error(1, error.message, NULL);
     else

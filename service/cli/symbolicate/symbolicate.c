@@ -105,7 +105,7 @@ static int run_scripts(const struct options *o, const struct sentry_project *pro
 
 /* True if a file, compressed or not, begins like JSON or a crash file: then --mapping does not make it a log. Standard input is never
  * examined. Does not look for a line of dashes, with which both logs and Apple's reports begin. */
-static bool is_no_log(const char *path)
+static bool is_json_or_crash_file(const char *path)
 {
     static const char *const begins[] = {"{", "MDMP", "PMDM", "Incident Identifier:"};
     char begin[64];
@@ -210,7 +210,8 @@ static int run_kind(const struct options *o, const struct sentry_project *projec
     default: /* INPUT_UNKNOWN */
         if (bytes.size && wants_text(o))
             return run_text(o, project, &text);
-        return bytes.size || o->argument_count ? unknown_input(bytes) : no_file(o);
+        return bytes.size || o->argument_count ? unknown_input(bytes)
+                                               : no_file(o); /* an empty standard input is no file */
     }
 }
 
@@ -397,7 +398,7 @@ static int symbolicate_run(const struct options *o)
     if ((status = refuse_second_input(o)))
         return status;
     /* INPUT_TEXT: with symbols, stacks of native code and scripts in the log are looked up too */
-    if (!type && mapping_count && !is_no_log(path))
+    if (!type && mapping_count && !is_json_or_crash_file(path))
         kind = has_symbols(o) ? INPUT_TEXT : INPUT_TRACE;
     if (kind == INPUT_TRACE)
         return run_trace(o, mapping_count);

@@ -63,8 +63,8 @@ struct log_input {
 bool log_input_open(struct log_input *input, const char *path);
 /* True if more input, or its end, arrives within `ms` milliseconds. */
 bool log_input_waits(const struct log_input *input, int ms);
-/* Reads 1 to `capacity` bytes: returns what has arrived instead of waiting for more. 0 at the end; `*problem` is set if the input is
- * truncated. */
+/* Reads 1 to `capacity` bytes: returns what has arrived instead of waiting for more. 0 at the end, and on an error, which `*problem` then
+ * describes: set it to NULL before. */
 size_t log_input_read(struct log_input *input, void *data, size_t capacity, const char **problem);
 /* Encodes a text of the output, in UTF-8, like the input. A terminal gets UTF-8, unless the text goes `to_file`. The result is a view of
  * `text` or of the input's buffer. `*ok` is false when out of memory. */
@@ -76,7 +76,7 @@ void log_input_end(struct log_input *input);
 /* What symbolicate_trace() does with the lines. */
 struct trace_options {
     const char *regex; /* --regex: what a line with a frame looks like (trace_pattern.c); NULL: as the JVM writes it */
-    bool verbose;      /* methods with return and argument types */
+    bool verbose;      /* print methods with return and argument types */
     bool all_classes;  /* restore class names anywhere in the text */
     struct missing_report *missing; /* gets the frames whose class is in no mapping, except classes of the platform */
 };
@@ -96,7 +96,8 @@ struct text_trace *text_trace_open(const char *const *mappings, size_t mapping_c
 struct sl_jvm_trace *text_trace_reader(struct text_trace *trace);
 /* Returns the mappings, and their `*count`, for local_request.mappings. */
 const struct local_mapping *text_trace_mappings(const struct text_trace *trace, size_t *count);
-/* Counts the frames in `missing`, warns of lines of the text `path` that were left unchanged, and frees `trace`, which may be NULL. */
+/* Adds the number of frames without mapping to `missing`, warns of lines of the text `path` that were left unchanged, and frees `trace`,
+ * which may be NULL. */
 void text_trace_close(struct text_trace *trace, const char *path);
 
 /* ---- text.c ---- */
@@ -268,7 +269,7 @@ static inline void put_member(struct sl_json_writer *w, const char *key, struct 
 /* Appends JSON in indented lines. */
 void put_indented(struct sl_str json, struct sl_buf *out);
 
-/* Writes to --output, else to standard output. Returns the status. */
+/* Writes to --output, else to standard output. Returns the exit status. */
 int symbolicate_write(const struct options *o, struct sl_str text);
 
 /* ---- print.c ---- */

@@ -23,13 +23,12 @@ struct text_run {
     const struct sentry_project *project;
     struct search_inputs inputs; /* opened for the first part that is looked up */
     bool is_open;
-    struct sl_text reader; /* the modules that the text has listed so far */
-    struct sl_map
-        known_names; /* names of those modules whose files on this machine were looked for; values: not NULL */
+    struct sl_text reader;     /* the modules that the text has listed so far */
+    struct sl_map known_names; /* modules whose files on this machine were looked for, by name; the value is not used */
     struct missing_report missing, missing_scripts, missing_traces;
     struct local_artifacts *scripts;    /* NULL: no scripts are given */
-    struct local_request local;         /* for frames of scripts and of the JVM */
-    struct sl_map warned_scripts;       /* URLs of scripts with a malformed source map; values: not NULL */
+    struct local_request local;         /* how frames of scripts and of the JVM are looked up */
+    struct sl_map warned_scripts;       /* scripts warned of by warn_of_scopes(), by name; the value is not used */
     struct text_trace *trace;           /* NULL: no mapping is given */
     struct log_input *input;            /* NULL: the whole text is in memory */
     struct output_file *file;           /* NULL: standard output */
@@ -94,7 +93,7 @@ static void warn_of_scopes(struct text_run *t, const struct local_script_frame *
     const char *key = sl_arena_strndup(&t->missing_scripts.arena, name.data, name.size);
     void **known = key ? sl_map_find_or_add(&t->warned_scripts, (struct sl_str){key, name.size}, &is_new) : NULL;
     if (known)
-        *known = t;
+        *known = t; /* any value but NULL, which sl_map_get() returns for unknown names */
     print_note("warning: " SL_STR_FMT
                ": item %u of `scopes` in the source map is malformed; function names do not use it\n",
                SL_STR_ARG(name), frame->bad_scopes);
@@ -327,7 +326,7 @@ static int print_answer(struct text_run *t, struct sl_str text)
     t->part.on_module = NULL; /* answer_print_notes() reports what is missing */
     t->part.on_script = NULL;
     int status = find_names(t);
-    if (t->is_open)
+    if (t->is_open) /* closed before the answer is printed: this adds the searched locations to the report */
         search_inputs_close(&t->inputs, &t->missing);
     t->is_open = false;
     if (!status)
@@ -385,7 +384,7 @@ static int open_helpers(struct text_run *t)
     const char *const *symbols = option_values(t->o, "symbols", &symbol_count);
     const char *const *arguments = symbolicate_symbol_paths(t->o, &more);
     const char *const *mappings = option_values(t->o, "mapping", &mapping_count);
-    const char **all = calloc(symbol_count + more + 1, sizeof *all);
+    const char **all = calloc(symbol_count + more + 1, sizeof *all); /* + 1: for no paths, calloc() could return NULL */
     int status = all ? 0 : report_no_memory();
     for (size_t i = 0; !status && i < symbol_count + more; i++) {
         all[count] = source_path_without_layout(i < symbol_count ? symbols[i] : arguments[i - symbol_count]);
@@ -425,6 +424,7 @@ static int run_text(struct text_run *t, const char *path, const struct sl_str *w
     }
     if (!status)
         status = whole ? put_part(t, *whole, true) : stream(t, path);
+    /* after an error, output_file_close() discards what was written */
     if (t->file && output_file_close(&file, status == 0, &error) != SL_OK && !status)
         status = report_error(1, output, error.message);
     return status;

@@ -69,7 +69,7 @@ static bool is_present(const char *path)
 {
     if (strstr(path, "://") || access(path, F_OK) == 0)
         return true;
-    print_note("warning: %s: %s\n", path, strerror(errno));
+    print_note("warning: symbol directory %s is ignored: %s\n", path, strerror(errno));
     return false;
 }
 
@@ -130,6 +130,7 @@ static int walk_as(const struct options *o, const char *format, const char *outp
     add_pair(&arguments, o, "symbols-cache", "--cache-dir");
     add_pair(&arguments, o, "verbose", "--log-level");
     if (option_given(o, "symbols-download-timeout-secs")) {
+        /* a number of seconds, to which --timeout wants the unit: "10s" */
         snprintf(timeout, sizeof timeout, "%.24ss", option_value(o, "symbols-download-timeout-secs", ""));
         add_word(&arguments, "--timeout");
         add_word(&arguments, timeout);

@@ -123,7 +123,7 @@ static enum sl_code mapping_read(const char *path, struct jvm_mapping_file *m, s
     enum sl_code code = sl_map_file(path, &m->file, error);
     if (code != SL_OK)
         return code;
-    sl_budget_init(&budget, m->file.bytes.size);
+    sl_budget_init(&budget, m->file.bytes.size); /* limits the work by the size of the file */
     struct sl_str text = {(const char *)m->file.bytes.data, m->file.bytes.size};
     code = sl_jvm_mapper_build(text, &budget, &m->table, error);
     if (code == SL_OK && signatures && !sl_jvm_signatures_add(signatures, text))
@@ -236,7 +236,7 @@ static int trace_with_mappings(const struct sl_jvm_mappers *mappers, const struc
         status = retrace_log(&t, path);
     trace_pattern_free(t.pattern);
     missing_count(options->missing, unknown ? unknown->count : 0, 0);
-    /* the total: all frames but those of Java and Android, which are in unknown_count but not counted as missing */
+    /* the total leaves out the frames of Java and Android: those whose class is unknown but does not count as missing */
     missing_count(options->missing, 0, t.trace.frame_count - (t.trace.unknown_count - options->missing->missing));
     warn_of_refused(t.trace.allowance.refused, path);
     sl_jvm_trace_end(&t.trace);
@@ -291,7 +291,7 @@ static int read_mappings(struct text_trace *t, const char *const *paths, size_t 
         const char *path = paths[t->count];
         struct jvm_mapping_file *file = &t->files[t->count];
         t->items[t->count] = t->mappings[t->count].mapper = &file->mapper;
-        t->count++;
+        t->count++; /* before the file is read: after an error, text_trace_close() frees this table too */
         missing_add_location(t->unknown.missing, sl_str(path));
         enum sl_code code = mapping_read(path, file, NULL, &error);
         if (code != SL_OK)
@@ -335,7 +335,7 @@ void text_trace_close(struct text_trace *t, const char *path)
         return;
     struct missing_report *missing = t->unknown.missing;
     missing_count(missing, t->unknown.count, 0);
-    /* the total: all frames but those of Java and Android, which are in unknown_count but not counted as missing */
+    /* the total leaves out the frames of Java and Android: those whose class is unknown but does not count as missing */
     missing_count(missing, 0, t->trace.frame_count - (t->trace.unknown_count - missing->missing));
     warn_of_refused(t->trace.allowance.refused, path);
     sl_jvm_trace_end(&t->trace);

@@ -396,7 +396,7 @@ static bool put_retraced(struct trace_pattern *p, const struct sl_jvm_line *line
                put_calls(p, &matched, out);
     struct sl_str type = place_text(p, PLACE_TYPE);
     if (place_text(p, PLACE_FIELD).data && type.data)
-        put_type(p, type, &p->types);
+        put_type(p, type, &p->types); /* for put_meaning(): obfuscated fields of one name differ by their types */
     else if (known && !place_text(p, PLACE_FIELD).data && !pattern_begin_stack(p, original))
         p->frames.busy = true;
     put_frame_in_line(&matched, &(struct sl_jvm_frame){.class = original}, out);
