@@ -42,7 +42,7 @@ static void warn_if_empty(const struct access_key_reading *r, const struct value
     char path[64];
     snprintf(path, sizeof path, "auth.keys[%zu].%s", r->index, name);
     if (list->count == 0)
-        value_problem(r->problems, list, true, path, "the list is empty, so the key has no rights");
+        value_problem(r->problems, list, true, path, "the list is empty, so the key allows no requests");
 }
 
 /* True for the id of a key: printable ASCII without blanks, and without a colon, which separates id and secret in a request. */
@@ -60,7 +60,8 @@ static void read_rights(const struct access_key_reading *r, const struct value *
     struct sl_str *texts =
         list && list->type == VALUE_LIST ? SL_ARENA_ARRAY(&r->config->arena, struct sl_str, list->count + 1) : NULL;
     if (!texts) {
-        report_error_in(r, list, "rights", list && list->type == VALUE_LIST ? "needs more memory" : "is not a list");
+        report_error_in(r, list, "rights",
+                        list && list->type == VALUE_LIST ? "cannot be read: out of memory" : "is not a list");
         return;
     }
     for (size_t i = 0; i < list->count; i++) {
@@ -81,7 +82,8 @@ static void read_scopes(const struct access_key_reading *r, const struct value *
     struct sl_str *texts =
         list->type == VALUE_LIST ? SL_ARENA_ARRAY(&r->config->arena, struct sl_str, list->count + 1) : NULL;
     if (!texts) {
-        report_error_in(r, list, "scopes", list->type == VALUE_LIST ? "needs more memory" : "is not a list");
+        report_error_in(r, list, "scopes",
+                        list->type == VALUE_LIST ? "cannot be read: out of memory" : "is not a list");
         return;
     }
     for (size_t i = 0; i < list->count; i++) {
@@ -141,7 +143,7 @@ static void read_key(const struct access_key_reading *r, const struct value *map
     size_t size = 0;
     key->expires_s = INT64_MAX;
     if (!id || !is_key_id(id->string))
-        report_error_in(r, id ? id : map, "id", "is missing or not printable ASCII without colons");
+        report_error_in(r, id ? id : map, "id", "is missing, or not printable ASCII without blanks and colons");
     else
         key->id = id->string;
     if (!digest || !sl_hex_decode(digest->string, key->sha256, sizeof key->sha256, &size) || size != 32)

@@ -42,7 +42,7 @@ static void walk_group(struct config_key_walk *w, const struct value *value)
     }
 }
 
-/* Checks the keys of each map in a list. */
+/* Checks the keys of each map in the list `sources`. Other elements are reported by source_parse_list(). */
 static void walk_elements(struct config_key_walk *w, const struct value *list)
 {
     for (size_t i = 0; list->type == VALUE_LIST && i < list->count; i++) {
@@ -119,7 +119,7 @@ static void check_source_id(const struct value *source, size_t index, struct sl_
     bool fresh;
     void **slot = sl_map_find_or_add(seen, id->string, &fresh);
     if (slot && fresh) {
-        *slot = seen;
+        *slot = seen; /* any value but NULL: only the key is used */
     } else if (slot) {
         char path[48], what[120];
         snprintf(path, sizeof path, "sources[%zu].id", index);

@@ -19,7 +19,8 @@ bool config_container_is_set(void)
     return value && strcmp(value, "1") == 0;
 }
 
-/* Searches only the first 4 KiB of /proc/self/cgroup, which has a short line for each control group. */
+/* True if the process seems to run in a Docker container: /.dockerenv exists, or the path of a control group contains /docker. Searches
+ * only the first 4 KiB of /proc/self/cgroup, which has a short line for each control group. */
 bool config_container_is_detected(void)
 {
     if (access("/.dockerenv", F_OK) == 0)
@@ -92,8 +93,8 @@ static void read_sources(struct config *config, const struct value *root, struct
     size_t before = problems->errors;
     enum sl_code code =
         source_parse_list(&config->arena, list, "sources", &all, &config->sources, &config->source_count, problems);
-    if (code != SL_OK && problems->errors == before)
-        value_problem(problems, list, false, "sources", "cannot be read");
+    if (code != SL_OK && problems->errors == before) /* it failed without a report */
+        value_problem(problems, list, false, "sources", "cannot be read: out of memory");
 }
 
 /* True if both problems are of the same value in the file. */
@@ -142,7 +143,7 @@ static void sort_problems(struct value_problems *problems)
 }
 
 /* Reads the text into the configuration, and reports all problems. Sets `*written` to the key of the first secret in the text, or NULL
- * (env_resolve). SL_MALFORMED if there is an error, SL_BUSY. */
+ * (env_resolve). SL_MALFORMED: a problem is an error; SL_BUSY: out of memory. */
 static enum sl_code parse(struct config *config, struct sl_str yaml, struct value_problems *problems,
                           const char **written, struct sl_error *error)
 {

@@ -30,7 +30,7 @@ struct mozilla_token {  /* entry of mozilla.tokens */
     uint64_t user_id;
     bool upload, upload_try, view_all, active;
     unsigned upload_api; /* version of the upload API that its holder prefers: 1 or 2 */
-    struct sl_str scope; /* that uploads with the token belong to; empty: the global one */
+    struct sl_str scope; /* scope of uploads with the token; empty: the global one */
     int64_t expires_s;   /* seconds since the epoch; INT64_MAX = never */
 };
 
@@ -77,7 +77,7 @@ enum { SYMBFILE_PREFER_AUTO, SYMBFILE_PREFER_SYMBFILE, SYMBFILE_PREFER_SOURCES }
 
 struct cache_lifetimes { /* of one kind of cache entries; nanoseconds, DURATION_NEVER = no limit */
     uint64_t max_unused_for, retry_misses_after, retry_misses_after_public, retry_malformed_after;
-    unsigned max_lazy; /* entries that are refreshed at once while the old ones are used */
+    unsigned max_lazy; /* outdated entries that may be refreshed at the same time; they are used meanwhile */
 };
 
 struct transcoder { /* a program that writes SymCache files of one version */
@@ -168,8 +168,9 @@ struct config {
     size_t symbol_count;
     struct { /* for commands: Sentry project and credentials; NULL = not configured */
         const char *url, *org, *project;
-        struct sl_secret token, cookies;             /* keys auth.token and auth.cookies */
-        struct sl_secret plain_token, plain_cookies; /* keys auth_token and auth_cookies, used without the above */
+        struct sl_secret token, cookies; /* keys auth.token and auth.cookies */
+        struct sl_secret plain_token,
+            plain_cookies; /* keys auth_token and auth_cookies, used if the above are not set */
     } sentry;
     bool page_enabled; /* serve the page at / */
     bool symstore_proxy;
@@ -212,7 +213,7 @@ struct config {
     bool keep_failed_dumps;               /* minidumps that could not be processed are stored as kind `diagnostics` */
     bool apple_names_from_report;         /* unsymbolicated frames of text reports keep the report's own names */
     bool apple_split_os_version;          /* OS versions of text reports are split into name, version and build */
-    int minidump_compat;                  /* walk stacks as this service does: symbolicator, none */
+    int minidump_compat;                  /* the service whose stack walks are imitated: symbolicator, none */
     int unwind_strategy;                  /* first method: cfi_first, fp_first */
     bool srcsrv_links;                    /* source server data of native PDBs is used for source links */
     bool jvm_chain_mappings;              /* the output frame of one mapping is looked up in the following ones */
@@ -265,7 +266,7 @@ struct config {
     struct {
         const char *path_prefix;                 /* before the paths of its endpoints: empty, or /a/b */
         int prefer;                              /* SYMBFILE_PREFER_.. */
-        const char *store_dir;                   /* this node's; NULL: `uploads` in cache_dir */
+        const char *store_dir;                   /* where this node stores uploads; NULL: `uploads` in cache_dir */
         const char *shared_dir;                  /* shared by all nodes; NULL: none */
         struct bucket_config bucket;             /* shared by all nodes, used if bucket_is_configured() */
         uint64_t store_max_size, store_min_free; /* UINT64_MAX = no limit */
@@ -292,7 +293,7 @@ struct config {
         uint64_t max_body_size, request_timeout_ns;
         int lookup, non_integer_offsets, transport_errors, error_key;
         bool v4_require_version;
-        const char *extra_name_chars; /* additional characters in module names */
+        const char *extra_name_chars; /* characters that names of modules may contain besides the usual ones */
         bool allow_private_network;
         int module_name;
         struct sl_str *sources; /* as written: URLs, and ids of sources */
@@ -341,7 +342,7 @@ struct config {
     struct {
         struct config_scan *items;
         size_t count;
-        uint64_t prefetch;         /* bytes of other members that are kept when a package is read for one of them */
+        uint64_t prefetch;         /* when one member of a package is read, up to so many bytes of others are kept */
         uint64_t metadata_time_ns; /* debuginfod.metadata_time */
     } scan;
     struct {

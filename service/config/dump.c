@@ -185,7 +185,7 @@ static void scalar_value(struct config_dump *d, const struct value *value)
     else if (value->type == VALUE_STRING)
         public_text(d, value->string);
     else
-        sl_buf_str(d->out, value->string);
+        sl_buf_str(d->out, value->string); /* a number or boolean, as the file has it */
 }
 
 /* True if the current key of a source is written: unknown ones are not, as a misspelt key may have a secret value. */
@@ -306,7 +306,7 @@ void config_put_value(const struct config *config, const struct config_key *key,
         row_value(&d, key);
 }
 
-/* Appends the key's value to compare it; unlike for users, also the text of a secret. */
+/* Appends the key's value, only to compare it: for a secret its text, which config_put_value() hides. */
 static void value_text(const struct config *config, const struct config_key *key, struct sl_buf *out)
 {
     struct config_dump d = {.config = config, .out = out};

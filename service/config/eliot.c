@@ -74,7 +74,7 @@ static bool take_size(const char *text, uint64_t *bytes)
 {
     char upper[32];
     size_t size = 0;
-    for (; text[size] && size < sizeof upper; size++)
+    for (; text[size] && size < sizeof upper; size++) /* all letters but `i` become upper case: "1gib" "1GiB" */
         upper[size] =
             (char)(text[size] >= 'a' && text[size] <= 'z' && text[size] != 'i' ? text[size] - 32 : text[size]);
     return !text[size] && size_parse((struct sl_str){upper, size}, bytes);
@@ -102,6 +102,7 @@ static void take_statsd(struct config *config, const char *host, const char *por
     bool bare_v6 = strchr(host, ':') != NULL;
     sl_buf_printf(&server, bare_v6 ? "[%s]:%s" : "%s:%s", host, port);
     struct sl_str kept = sl_buf_move_to_arena(&server, &config->arena);
+    /* a copy with a NUL at its end */
     const char *text = kept.data ? sl_arena_strndup(&config->arena, kept.data, kept.size) : NULL;
     if (text && !text_is_statsd(kept))
         config->metrics.statsd = text;

@@ -105,7 +105,7 @@ static void extensions_follow(struct config *config)
 
 void config_apply_compat(struct config *config)
 {
-    int compat = config->mozilla.compat;
+    int compat = config->mozilla.compat; /* MOZILLA_DEFAULT: the defaults of config_defaults() stay */
     if (compat == MOZILLA_DOCUMENTED) {
         config->mozilla.max_jobs = 0;
         config->mozilla.v4_require_version = true;
@@ -140,8 +140,8 @@ static void transcoded_apply(struct config *config)
     config->transcoded.retry_malformed_after = config->transcoded.retry_misses_after;
 }
 
-/* Sets the default of `http.max_bodies_in_flight` after `max_concurrent_requests` was read (config_key.then): four bodies per job, or 800
- * if jobs are not limited. The key itself follows in the table, is read later and replaces it. */
+/* Sets the default of `http.max_bodies_in_flight` after `max_concurrent_requests` was read (config_key.then): four bodies per job, but at
+ * least one; 800 if jobs are not limited. The key itself follows in the table, is read later and replaces it. */
 static void bodies_follow(struct config *config)
 {
     uint64_t slots = config->max_concurrent_requests;

@@ -76,6 +76,7 @@ static const char *make_key(struct config *config)
 static bool read_stores(struct config *config, const struct value *root, struct value_problems *problems)
 {
     size_t count = config->mozilla.source_count;
+    /* + 1: an empty list is no lack of memory */
     struct source *stores = SL_ARENA_ARRAY(&config->arena, struct source, count + 1);
     size_t good = 0;
     for (size_t i = 0; stores && i < count; i++) {
@@ -103,7 +104,8 @@ static void check_extra(const struct config *config, const struct value *root, s
         const struct value *at = list && list->type == VALUE_LIST && i < list->count ? &list->items[i] : list;
         char what[120];
         if (!is_url(store->extra[i]))
-            value_problem(problems, at, false, "mozilla.store.extra", "%s is no URL", scalar_describe(at, what));
+            value_problem(problems, at, false, "mozilla.store.extra",
+                          "%s is not a URL (ids of sources are not allowed here)", scalar_describe(at, what));
     }
 }
 

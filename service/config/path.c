@@ -15,9 +15,8 @@ static void append_shown(struct sl_buf *text, struct sl_str key)
     sl_buf_str(text, key.size ? key : SL_STR("\"\""));
 }
 
-/* Appends a key to the text that is looked up in the table of keys. In a key of the file, dots and brackets become a character that no key
- * of the table has: the key "a.b" must not be found as `b` in the group `a`. An empty key becomes
- * that character, too. */
+/* Appends a key of the file to the text that is looked up in the table of keys. Dots and brackets in it become a character that no key of
+ * the table has, since the key "a.b" must not be found as `b` in the group `a`. An empty key becomes that character, too. */
 static void append_pattern(struct sl_buf *text, struct sl_str key)
 {
     enum { NOT_IN_TABLES = '\x1F' };

@@ -276,7 +276,7 @@ static void read_list(struct config_reading *r)
     struct sl_str *texts = SL_ARENA_ARRAY(&r->config->arena, struct sl_str, count);
     const char **strings = SL_ARENA_ARRAY(&r->config->arena, const char *, count);
     if (count && (!texts || !strings)) {
-        complain(r, "is too large for the memory");
+        complain(r, "cannot be read: out of memory");
         return;
     }
     for (size_t i = 0; i < count && !config_has_enough_problems(r->problems); i++) {
@@ -403,8 +403,8 @@ void config_defaults(struct config *config)
     static const char *container_bind[] = {"0.0.0.0:3021"}, *local_bind[] = {"127.0.0.1:3021"};
     for (size_t i = 0; i < config_key_count; i++)
         set_default(config, &config_keys[i]);
-    bool container =
-        config_container_is_set() || (!config->path && config_container_is_detected()); /* path: of a file */
+    bool container = config_container_is_set() ||
+                     (!config->path && config_container_is_detected()); /* path NULL: no configuration file */
     static struct sl_str protected_groups[] = {{"symbols", 7}, {"admin", 5}};
     config->auth.require = protected_groups;
     config->auth.require_count = sizeof protected_groups / sizeof *protected_groups;

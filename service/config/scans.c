@@ -150,7 +150,7 @@ static void add_sources(struct config *config, const struct value *list, struct 
         all = all[before + i].id.data ? all : NULL; /* NULL: out of memory, which ends the loop */
     }
     if (!all) {
-        value_problem(problems, list, false, "debuginfod.scan", "is too large for the memory");
+        value_problem(problems, list, false, "debuginfod.scan", "cannot be read: out of memory");
         return;
     }
     config->sources = all;

@@ -38,7 +38,8 @@ bool transcoder_version(struct sl_str text, unsigned version[3])
     return at == text.size;
 }
 
-/* Reads `command`, a program and its arguments. False if `list` (may be NULL) is not a list of texts or is empty, or when out of memory. */
+/* Reads `command`, a program and its arguments. False if `list` (may be NULL) is not a list of texts or is empty, or when out of memory;
+ * the caller reports that. An element that is no text is also reported here, with its position. */
 static bool read_command(const struct transcoder_reading *r, const struct value *list, struct transcoder *transcoder)
 {
     size_t count = list && list->type == VALUE_LIST ? list->count : 0;

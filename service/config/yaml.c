@@ -65,8 +65,9 @@ static void position_of_offset(struct yaml_builder *b, size_t offset, struct val
     at->line = at->column = 1;
     for (size_t i = 0; i < offset && i < b->text.size; i++) {
         bool pair = b->text.data[i] == '\r' && i + 1 < b->text.size && b->text.data[i + 1] == '\n';
-        bool newline = b->text.data[i] == '\n' || (b->text.data[i] == '\r' && !pair);
+        bool newline = b->text.data[i] == '\n' || (b->text.data[i] == '\r' && !pair); /* "\r\n" is one line end */
         at->line += newline;
+        /* a column is a character: the later bytes of a UTF-8 sequence (10xxxxxx) do not count */
         at->column = newline ? 1 : at->column + (((uint8_t)b->text.data[i] & 0xC0) != 0x80);
     }
 }
@@ -222,7 +223,7 @@ static bool build_list(struct yaml_builder *b, struct value *out, unsigned depth
         path_up(&b->path, up);
         items.count++;
     }
-    if (!b->have_event)
+    if (!b->have_event) /* yaml_next() has failed */
         return false;
     out->type = VALUE_LIST;
     out->items = items.values;

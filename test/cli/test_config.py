@@ -104,7 +104,7 @@ def test_invalid_values_report_the_valid_ones(work, files):
                        (http + "filters: {path_patterns: []}}]",
                         "sources[0].filters.path_patterns: the list is empty, which excludes nothing"),
                        (f"auth: {{keys: [{{id: a, sha256: {'00' * 32}, rights: []}}]}}",
-                        "auth.keys[0].rights: the list is empty, so the key has no rights")):
+                        "auth.keys[0].rights: the list is empty, so the key allows no requests")):
         status, lines = check(work, text)
         equal((status, [part.split(": ", 1)[1] for part in lines]), (0, ["warning: " + line]), text)
 

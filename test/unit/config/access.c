@@ -13,8 +13,8 @@ TEST(access_keys_are_read)
               "    - {id: none, sha256: " DIGEST ", rights: [symbolicate], scopes: []}\n");
     assert_string_equal(
         outcome_text(&o), /* keys that open nothing */
-        "config.yml:5:99: warning: auth.keys[1].rights: the list is empty, so the key has no rights\n"
-        "config.yml:7:123: warning: auth.keys[3].scopes: the list is empty, so the key has no rights\n");
+        "config.yml:5:99: warning: auth.keys[1].rights: the list is empty, so the key allows no requests\n"
+        "config.yml:7:123: warning: auth.keys[3].scopes: the list is empty, so the key allows no requests\n");
     assert_int_equal(o.config->auth.require_count, 2);
     assert_int_equal(o.config->auth.key_count, 4);
     const struct access_key *key = o.config->auth.keys;
@@ -49,7 +49,7 @@ TEST(invalid_access_keys_are_errors)
     expect_error("auth: {keys: 5}", "1:14: error: auth.keys: is not a list");
     expect_error("auth: {keys: [5]}", "1:15: error: auth.keys[0]: is not a map");
     expect_error("auth: {keys: [{id: 'a:b', sha256: " DIGEST ", rights: [page]}]}",
-                 "1:20: error: auth.keys[0].id: is missing or not printable ASCII without colons");
+                 "1:20: error: auth.keys[0].id: is missing, or not printable ASCII without blanks and colons");
     expect_error("auth: {keys: [{id: a, sha256: abc, rights: [page]}]}",
                  "1:31: error: auth.keys[0].sha256: is not a SHA-256 in hex");
     expect_error(
