@@ -82,7 +82,7 @@ enum sl_code archive_list(int fd, const struct archive_window *window, struct sl
     }
     call.out = *entries = conversion_new_output("entries");
     if (call.out < 0)
-        return sl_fail_errno(error, errno, "cannot create a file in memory");
+        return sl_fail_errno(error, errno, "cannot create a file in memory for the list of the archive's entries");
     enum sl_code code = conversion_run(&about, &converter_archive_list, &call, NULL, error);
     if (code != SL_OK) {
         close(*entries);
@@ -395,7 +395,7 @@ static bool stream_member(struct member_writing *w, bool (*take)(void *arg, stru
     return code == SL_OK || (code == SL_CANCELLED && !w->error->code);
 }
 
-/* Writes the compressed data of a member that is not compressed in the archive. */
+/* Compresses a member that is not compressed in the archive, and writes the result. False with w->error. */
 static bool write_deflated(struct member_writing *w)
 {
     w->deflated = malloc(WRITE_PIECE);
@@ -404,13 +404,14 @@ static bool write_deflated(struct member_writing *w)
         sl_fail(w->error, SL_BUSY, "out of memory");
         return false;
     }
+    /* an empty piece with Z_FINISH writes what the compressor still holds */
     bool good = stream_member(w, deflate_piece) && deflate_some(w, (struct sl_bytes){w->deflated, 0}, Z_FINISH);
     deflateEnd(&w->z);
     free(w->deflated);
     return good;
 }
 
-/* Writes a gzip file of the member: header, compressed data, CRC and size. */
+/* Writes a gzip file of the member: header, compressed data (raw deflate, without zlib's header), CRC and size. False with w->error. */
 static bool write_gzip(struct member_writing *w)
 {
     const struct archive_entry *entry = &w->options->entry;

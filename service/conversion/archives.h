@@ -33,7 +33,7 @@ enum sl_code archive_list(int fd, const struct archive_window *window, struct sl
 enum sl_code archive_read_entries(int entries, struct sl_bytes archive, struct sl_arena *arena, struct sl_zip *zip,
                                   struct sl_error *error);
 
-/* Returns the entry without pointers. */
+/* Returns the entry with its name as an offset in the archive instead of a pointer, so that another process can read it. */
 struct archive_entry archive_pack_entry(const struct sl_zip *zip, const struct sl_zip_entry *entry);
 
 /* Decompresses an entry; the result has its MD5, and whether it contains one of the forbidden texts INPUT_TEXTS (optional; see

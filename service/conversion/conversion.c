@@ -391,7 +391,8 @@ static void run_on_pool(void *arg)
 static enum sl_code code_for_caller(const struct running *r, const struct conversion_description *about)
 {
     bool is_late = r->code == SL_UNSUPPORTED && r->outcome.end == SL_BUDGET_TIME;
-    return is_late && about->time_ns ? sl_fail(r->error, SL_TIMEOUT, "the time limit is over") : r->code;
+    return is_late && about->time_ns ? sl_fail(r->error, SL_TIMEOUT, "the conversion exceeded its time limit")
+                                     : r->code;
 }
 
 /* Logs a conversion that was stopped at its limit of time or memory. */

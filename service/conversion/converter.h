@@ -27,7 +27,7 @@ enum input_role {
     INPUT_SOURCE_MAP,
     INPUT_DATA_URL, /* contains a source map */
     INPUT_CODE_ID,  /* code id of the wanted object, as text */
-    INPUT_NAME, /* as text, by the converter: name of INPUT_FILE, of a section or member in it, or path of a source file */
+    INPUT_NAME, /* text; each converter defines which: name of INPUT_FILE, of a section or member in it, or path of a source */
     INPUT_TEXTS,   /* texts to be searched for: size (uint32_t) and bytes of each */
     INPUT_LENGTHS, /* array of uint64_t: INPUT_FILE is several files one after the other, of these lengths */
     INPUT_STACKS,  /* threads, modules and memory of a dump (minidump/pack.h) */
@@ -64,9 +64,9 @@ struct converter {
     /* `result` is zeroed before the call and valid on errors, too. Runs on a pool thread or in another process. */
     enum sl_code (*convert)(struct conversion *conversion, const struct converter_call *call, void *result,
                             struct sl_error *error);
-    /* False if a result is invalid: it came from a worker, which a hostile file may have taken over. Required if there is a result. Checks,
-     * without reading it as such, that each bool, enum, text and count has a valid value; callers check that sizes and offsets fit a
-     * file. */
+    /* False if a result is invalid: it came from a worker, which a hostile file may have taken over. Required if there is a result. Checks
+     * that each bool, enum, text and count has a valid value, as plain bytes, since to load an invalid bool or enum is undefined. Callers
+     * check that sizes and offsets fit a file. */
     bool (*check_result)(const void *result);
 };
 
@@ -111,7 +111,7 @@ enum sl_code conversion_write(struct conversion *conversion, const struct conver
 /* ---- for callers ---- */
 
 /* Runs a converter in the calling thread: for commands and tests, which have no fibers. Only its work is limited, in proportion to the
- * sizes of its inputs. Inputs must have bytes. `result` as in conversion_run. */
+ * sizes of its inputs. Inputs must have bytes. `result` has room for converter->result_size bytes and is zeroed first. */
 enum sl_code converter_run_here(const struct converter *converter, const struct converter_call *call, void *result,
                                 struct sl_error *error);
 

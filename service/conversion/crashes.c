@@ -93,7 +93,8 @@ const struct converter converter_minidump = {"minidump", sizeof(struct minidump_
 enum sl_code crash_read_packed(int fd, struct sl_arena *arena, struct sl_bytes *packed, struct sl_error *error)
 {
     uint64_t size = get_file_size(fd);
-    uint8_t *copy = sl_arena_alloc(arena, size + 1, 8);
+    uint8_t *copy =
+        sl_arena_alloc(arena, size + 1, 8); /* + 1: an empty file is no lack of memory; 8: aligned for numbers */
     if (!copy)
         return sl_fail(error, SL_BUSY, "out of memory");
     for (uint64_t at = 0; at < size;) {
@@ -101,7 +102,7 @@ enum sl_code crash_read_packed(int fd, struct sl_arena *arena, struct sl_bytes *
         if (n < 0)
             return sl_fail_errno(error, errno, "cannot read the converted crash file");
         if (n == 0)
-            return sl_fail(error, SL_INTERNAL, "the converted crash file was cut while it was read");
+            return sl_fail(error, SL_INTERNAL, "the converted crash file was truncated while it was read");
         at += (uint64_t)n;
     }
     *packed = (struct sl_bytes){copy, size};

@@ -70,7 +70,7 @@ static bool inflate_only(struct gzip_checking *c, struct sl_bytes stream)
     uLong crc = crc32(0, NULL, 0);
     int status = piece && inflateInit2(&z, -MAX_WBITS) == Z_OK ? Z_OK : Z_MEM_ERROR;
     size_t in = 0;
-    while (status == Z_OK) {
+    while (status == Z_OK) { /* a truncated stream ends with Z_BUF_ERROR */
         uInt given = stream.size - in > INFLATE_PIECE ? INFLATE_PIECE : (uInt)(stream.size - in);
         z.next_in = (Bytef *)(stream.data + in);
         z.avail_in = given;

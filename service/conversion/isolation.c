@@ -94,7 +94,8 @@ bool isolation_prepare(const struct converter *const *converters, size_t count, 
 {
     for (size_t i = 0; i < count && i < MAX_FUNCTIONS; i++)
         isolation.functions[i] = make_function(converters[i]);
-    isolation.count = count < MAX_FUNCTIONS ? count : MAX_FUNCTIONS;
+    isolation.count =
+        count < MAX_FUNCTIONS ? count : MAX_FUNCTIONS; /* conversion_run() fails for converters left out */
     isolation.launcher = worker_launcher_start(isolation.functions, isolation.count, prepare, error);
     if (!isolation.launcher)
         use_threads(error);
@@ -197,7 +198,7 @@ void isolation_open(const struct config *config)
                  LOG_STR("confined_by", worker_measures_text(isolation.measures).text));
     else if (isolation.reason)
         log_warn("conversion",
-                 "hostile files are not isolated: they are read by threads of the process that has the keys",
+                 "hostile files are not isolated: threads of this process, which holds secrets, read them",
                  LOG_STR("why", isolation.reason));
 }
 
@@ -235,7 +236,9 @@ void isolation_split_launcher(void)
         return;
     isolation.next = worker_launcher_split(isolation.launcher, &error);
     if (!isolation.next)
-        log_error("conversion", "cannot start a launcher of workers for another serving process", LOG_ERR(&error));
+        log_error("conversion",
+                  "cannot start worker processes for another serving process: it will read files in threads",
+                  LOG_ERR(&error));
 }
 
 pid_t isolation_launcher_pid(void)
@@ -297,6 +300,7 @@ void isolation_set_metrics(void)
 enum sl_code isolation_probe(struct worker_text *measures, struct sl_error *error)
 {
     const struct worker_settings settings = {.max_workers = 1, .max_threads = 1, .max_memory = 1 << 30};
+    /* 0 functions: the worker runs no converter, it only tells what confines it */
     struct worker_launcher *launcher = worker_launcher_start(isolation.functions, 0, NULL, error);
     struct worker_pool *pool = launcher ? worker_pool_open(launcher, &settings, error) : NULL;
     uint32_t bits = 0;

@@ -176,7 +176,7 @@ def test_without_filters_files_are_read_in_threads_with_a_warning(work, objects)
         equal(conversion(s), {"isolation": "thread", "why_thread": why})
         equal(status_of(s, "good", BIG), "found")
         equal(children(s.process.pid), [])
-        if f'hostile files are not isolated: they are read by threads of the process that has the keys why="{why}"' not in s.logged():
+        if f'hostile files are not isolated: threads of this process, which holds secrets, read them why="{why}"' not in s.logged():
             raise AssertionError(s.logged())
 
 
