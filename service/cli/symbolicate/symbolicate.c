@@ -293,7 +293,8 @@ static bool is_streamed(const char *path)
     if (strcmp(path, "-") != 0 || fstat(STDIN_FILENO, &st) != 0 || !S_ISFIFO(st.st_mode))
         return false;
     size_t size = peek_pipe(STDIN_FILENO, head, sizeof head, &is_all), at = 0;
-    if (is_all || !size || memchr(head, 0, size)) /* a NUL: no text */
+    /* without a size, is_all may not be set; a NUL: no text */
+    if (!size || is_all || memchr(head, 0, size))
         return false;
     /* beginnings of JSON, crash files, Apple reports, gzip, zstd, and of byte order marks: the whole input tells the kind */
     static const char *const begins[] = {
