@@ -430,7 +430,8 @@ static int request_prepare(struct request_run *run, struct sl_str text, enum inp
         return 0;
     }
     status = read_given_mappings(run);
-    find_mappings(run);
+    if (!status)
+        find_mappings(run);
     run->request.mappings = run->mappings;
     run->request.mapping_count = run->mapping_count;
     return status;
