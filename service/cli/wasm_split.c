@@ -200,9 +200,9 @@ static void make_module(const struct wasm_splitting *s, struct sl_buf *out)
 {
     const char *url = option_value(s->o, "external-dwarf-url", NULL), *debug = option_value(s->o, "debug-out", NULL);
     struct sl_str link = url ? sl_str(url) : debug ? path_file_name(sl_str(debug)) : (struct sl_str){NULL, 0};
-    put_parts(
-        s, (struct removed_sections){option_given(s->o, "strip"), option_given(s->o, "strip-names"), link.data != NULL},
-        out);
+    const struct removed_sections drop = {
+        .debug = option_given(s->o, "strip"), .names = option_given(s->o, "strip-names"), .link = link.data != NULL};
+    put_parts(s, drop, out);
     if (link.data)
         put_custom(out, "external_debug_info", link);
 }

@@ -215,6 +215,7 @@ static void check_node_numbers(const struct config *config, const struct value *
         /* after the peers, this node itself, if its id is configured */
         bool known = i < config->cluster.peer_count ? config_peer_number(config->cluster.peers[i].key, &other)
                                                     : own != UINT64_MAX;
+        /* `other` < `number` is the same overlap, reported when `other` is checked */
         if (known && other > number && other - number < (int64_t)processes)
             value_problem(problems, at, false, path,
                           "its %llu processes use node ids %u to %llu, which overlap node %u (ids of nodes must be at "

@@ -226,9 +226,9 @@ struct config {
     uint64_t cache_cleanup_interval_ns;
     struct cache_lifetimes downloaded, derived, index, diagnostics, transcoded;
     bool restart_retries_malformed;
-    /* memory for cache entries of these kinds, and of each other kind: bytes, or number of entries */
+    /* limits of the cache entries kept in memory, in bytes: of these kinds, and (default_capacity) of each other kind */
     uint64_t object_meta_capacity, source_index_capacity, bundled_files_capacity, default_capacity;
-    uint64_t sentry_index_capacity, gcs_token_capacity, s3_client_capacity;
+    uint64_t sentry_index_capacity, gcs_token_capacity, s3_client_capacity; /* limits in entries, not bytes */
     uint64_t sentry_index_ttl_ns;
     uint64_t max_mapped_files;          /* UINT64_MAX = half of vm.max_map_count */
     uint64_t upgrade_fallback_after_ns; /* DURATION_NEVER = off */

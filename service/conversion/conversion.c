@@ -41,6 +41,7 @@ static _Atomic uint64_t max_section_size, max_source_size, max_unwind_chain, max
 void conversions_configure(const struct config *config)
 {
     configured = config;
+    /* for any thread; `limits` is for the loop thread */
     max_section_size = config->object_max_section_size;
     max_source_size = config->object_max_source_size;
     max_unwind_chain = config->max_unwind_chain;
@@ -49,7 +50,7 @@ void conversions_configure(const struct config *config)
     limits.max_time_ns = config->conversion.max_time_ns;
     limits.max_heavy = config->conversion.max_heavy;
     isolation_configure(config);
-    unpack_set_runner(conversion_unpack);
+    unpack_set_runner(conversion_unpack); /* downloads are decompressed by conversions, too */
 }
 
 /* ---- shutdown ---- */
@@ -127,7 +128,7 @@ struct running {
     struct conversion conversion;
     struct sl_mapping mappings[CONVERTER_MAX_INPUTS]; /* of inputs that have only a descriptor */
     /* in a worker: */
-    int opened[CONVERTER_MAX_INPUTS]; /* descriptors of inputs that were opened again; -1 = none */
+    int opened[CONVERTER_MAX_INPUTS]; /* descriptors of inputs, opened to be sent to the worker; -1 = none */
     int *opened_tables;               /* the same for the tables of the call; NULL = none */
     struct worker_input *inputs;      /* inputs and tables of `worker_call`; NULL = not made yet */
     struct worker_call worker_call;   /* `call` as a worker gets it */
@@ -432,6 +433,7 @@ static enum sl_code run_in_limits(const struct conversion_description *about, st
         .max_memory = limits.max_memory, .max_time_ns = time_for(about), .input_size = about->size};
     r->location = about->location;
     enum sl_code code;
+    /* POOL_ELSEWHERE: the thread of the pool only waits for a worker */
     if (!is_short(r, about) || !run_from_loop(r, &code))
         code = pool_run(job | (isolation_pool() ? POOL_ELSEWHERE : 0), run_on_pool, r, r->error);
     release_heavy_slot(heavy_size);

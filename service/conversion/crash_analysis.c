@@ -85,8 +85,9 @@ static void put_next(const struct crash_analysis_writing *p, const struct sl_min
     sl_json_end_object(p->w);
 }
 
-/* Writes an address that the program may have meant, if a hardware error has changed one bit of it to the crash address. `nearby_registers`
- * counts registers with addresses close to it. */
+/* Writes an address that the program may have meant, if a hardware error has changed one bit of it to the crash address. The details say
+ * how likely that is: `was_low`: a small number became null, often without an error; `nearby_registers`: how many registers have addresses
+ * close to it; `poison_registers`: a register has a pattern with which allocators fill freed memory. */
 static void put_flip(const struct crash_analysis_writing *p, const struct sl_minidump_flip *flip)
 {
     sl_json_begin_object(p->w);

@@ -64,7 +64,7 @@ static struct sl_str analysis_json(const struct sl_minidump *dump, struct sl_are
     struct sl_error ignored;
     struct sl_buf text = {.budget = arena->budget};
     struct sl_json_writer w = sl_json_writer(&text);
-    if (sl_minidump_analyse(dump, arena, &analysis, &ignored) != SL_OK)
+    if (sl_minidump_analyse(dump, arena, &analysis, &ignored) != SL_OK) /* fails only when out of memory */
         return (struct sl_str){NULL, 0};
     if (!analysis.has_instruction && !analysis.flip_count && !analysis.is_stack_overflow)
         return SL_STR("");

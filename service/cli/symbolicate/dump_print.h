@@ -27,14 +27,14 @@ struct walked_dump {
     uint64_t **resume;
     uint64_t **instruction;          /* [thread][original_index]: the current instruction; of callers, their call */
     struct sl_registers **registers; /* [thread][original_index]; [thread] is NULL if the walk kept no registers */
-    size_t *counts;                  /* [thread]: number of walked frames; inlined calls are none */
+    size_t *counts;                  /* [thread]: number of walked frames, without inlined calls */
     size_t thread_count;             /* of the four arrays above */
     struct stack_name *names;        /* sorted by value; only for --stack-contents, --stack-pointers */
     size_t name_count;
 };
 
-/* Copies addresses and registers of all walked frames to `arg`, a struct walked_dump: the callback crash_file.walked. False when out of
- * memory. */
+/* The callback crash_file.walked: copies addresses and registers of all walked frames to `arg`, a struct walked_dump, since `dump` is freed
+ * after the walk. False when out of memory. */
 bool walked_dump_copy(void *arg, const struct sl_minidump *dump);
 /* Parses the file again to fill `dump` and, with wants_facts, `facts` and `analysis`: the parsed dump that the walk used is freed by then.
  * Returns SL_BUSY when out of memory, or the parser's error. */

@@ -40,6 +40,7 @@ static struct text_frame text_frame(const struct dump_texts *t, size_t thread, s
     const struct answer_frame *frame = &trace->frames[index];
     bool is_inline = answer_frame_is_inline(trace, index);
     uint64_t instruction = is_inline ? frame->address.value : frame_instruction(t->walked, thread, frame);
+    /* by the call, since a return address may already lie behind the module's end */
     const struct sl_crash_module *module = sl_minidump_module_at(&t->walked->dump, instruction);
     return (struct text_frame){
         .frame = frame,
@@ -111,7 +112,7 @@ static bool has_char(struct sl_str text, char c)
 }
 
 /* Appends a field and the separator `end`. Drops `|` and line ends from the text, as these separate fields and records. */
-static void field(struct sl_buf *out, struct sl_str text, char end)
+static void put_field(struct sl_buf *out, struct sl_str text, char end)
 {
     if (!has_char(text, '|') && !has_char(text, '\n') && !has_char(text, '\r'))
         sl_buf_str(out, text);
@@ -129,20 +130,20 @@ static void machine_head(const struct dump_texts *t, int64_t crashed)
     const struct sl_minidump *dump = &t->walked->dump;
     struct sl_buf *out = t->out;
     sl_buf_printf(out, "OS|%s|", dump_os_name(dump));
-    field(out, dump->os_text, '\n');
+    put_field(out, dump->os_text, '\n');
     sl_buf_printf(out, "CPU|%s|", dump_cpu_name(dump));
-    field(out, dump->cpu_text, '|');
+    put_field(out, dump->cpu_text, '|');
     struct sl_str graphics = get_graphics(dump);
     sl_buf_printf(out, "%u\nGPU|", dump->cpu_count);
-    field(out, cut_part(&graphics), '|');
-    field(out, cut_part(&graphics), '|');
-    field(out, graphics, '\n');
+    put_field(out, cut_part(&graphics), '|');
+    put_field(out, cut_part(&graphics), '|');
+    put_field(out, graphics, '\n');
     sl_buf_cstr(out, "Crash|");
     if (dump->crash.crashed) {
-        field(out, dump_reason(t->answer), '|');
+        put_field(out, dump_reason(t->answer), '|');
         sl_buf_printf(out, "0x%llx|", (unsigned long long)dump->crash_address);
     } else {
-        field(out, t->answer->assertion.size ? t->answer->assertion : SL_STR("No crash"), '|');
+        put_field(out, t->answer->assertion.size ? t->answer->assertion : SL_STR("No crash"), '|');
         sl_buf_cstr(out, "|");
     }
     if (crashed >= 0)
@@ -157,9 +158,9 @@ static void machine_module(const struct dump_texts *t, const struct sl_crash_mod
     char id[SL_DEBUG_ID_TEXT];
     format_module_id(module, id);
     sl_buf_cstr(t->out, "Module|");
-    field(t->out, path_file_name(module->code_file), '|');
-    field(t->out, module->version, '|');
-    field(t->out, path_file_name(module->debug_file), '|');
+    put_field(t->out, path_file_name(module->code_file), '|');
+    put_field(t->out, module->version, '|');
+    put_field(t->out, path_file_name(module->debug_file), '|');
     sl_buf_printf(t->out, "%s|0x%08llx|0x%08llx|%d\n", id, (unsigned long long)module->address,
                   (unsigned long long)(module->address + module->size - 1), is_main(&t->walked->dump, module));
 }
@@ -172,7 +173,7 @@ static void put_machine_module(const struct dump_texts *t, const struct text_fra
         sl_minidump_put_unloaded(&t->walked->dump, f->instruction, &unloaded);
     for (size_t i = 0; i < unloaded.size; i++) /* `|` separates offsets there, but fields here */
         unloaded.data[i] = unloaded.data[i] == '|' ? ',' : unloaded.data[i];
-    field(t->out, f->module.size ? f->module : sl_buf_view(&unloaded), '|');
+    put_field(t->out, f->module.size ? f->module : sl_buf_view(&unloaded), '|');
     t->out->failed |= unloaded.failed;
     sl_buf_free(&unloaded);
 }
@@ -185,8 +186,8 @@ static void machine_thread(const struct dump_texts *t, size_t thread, size_t num
         sl_buf_number(t->out, number, '|');
         sl_buf_number(t->out, i, '|');
         put_machine_module(t, &f);
-        field(t->out, f.module.size ? f.name : SL_STR(""), '|');
-        field(t->out, has_line(&f) ? f.frame->abs_path : SL_STR(""), '|');
+        put_field(t->out, f.module.size ? f.name : SL_STR(""), '|');
+        put_field(t->out, has_line(&f) ? f.frame->abs_path : SL_STR(""), '|');
         if (has_line(&f))
             sl_buf_number(t->out, f.frame->line.value, '|');
         else

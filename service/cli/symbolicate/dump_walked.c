@@ -330,6 +330,7 @@ static bool store_name(void *arg, size_t index, const struct answer_frame *calls
     const struct answer_frame *outermost = &calls[count - 1];
     struct stack_name *name = &w->names[index];
     bool has_line = outermost->line.value && outermost->line_start.set && outermost->abs_path.size;
+    /* one of both is not empty: names_find() passes only calls with names */
     name->function = copy_text(&w->arena, outermost->function.size ? outermost->function : outermost->symbol);
     if (has_line) {
         name->file = copy_text(&w->arena, path_file_name(outermost->abs_path));
@@ -376,7 +377,7 @@ static void put_word(unsigned word_size, struct sl_buf *out, const char *indent,
         sl_buf_cstr(out, " <");
         output_put_safe(out, name->function);
         sl_buf_cstr(out, "> [");
-        output_put_safe(out, name->file);
+        output_put_safe(out, name->file); /* unknown: empty, with the line and its address 0 */
         sl_buf_printf(out, " : %llu + 0x%llx]", (unsigned long long)name->line,
                       (unsigned long long)(word - name->line_start));
     }
@@ -410,7 +411,7 @@ void stack_put_contents(const struct walked_dump *w, size_t thread, uint64_t beg
     if (end - stack->address > size)
         end = stack->address + size;
     sl_buf_cstr(out, "\n    Stack contents:\n");
-    for (uint64_t at = begin; at < end; at += 16) {
+    for (uint64_t at = begin; at < end; at += 16) { /* 16: the bytes of a row */
         size_t left = end - at < 16 ? (size_t)(end - at) : 16;
         put_row(size_of_word, out, (struct sl_bytes){stack->bytes.data + (at - stack->address), left}, at);
     }

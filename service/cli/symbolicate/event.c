@@ -340,7 +340,7 @@ static enum sl_code put_request(struct sentry_event_reading *e, struct sl_buf *b
     } else if (e->kind == LOCAL_JVM) { /* a required member */
         sl_json_member_raw(&w, "sources", SL_STR("[]"));
     }
-    sl_json_member_raw(&w, "options", SL_STR("{\"frame_order\":\"callee_first\"}"));
+    sl_json_member_raw(&w, "options", SL_STR("{\"frame_order\":\"callee_first\"}")); /* as put_frames() writes them */
     if (e->kind == LOCAL_JVM) {
         put_member(&w, "release_package",
                    at ? (struct sl_str){e->release.data, (size_t)(at - e->release.data)} : e->release);

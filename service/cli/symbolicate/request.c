@@ -187,7 +187,7 @@ static int read_body(struct request_run *run, struct sl_str text, enum input_kin
     }
     /* also for events, whose kind is known: this collects the modules' local files and mapping ids */
     if (!read_facts(run, run->request.body, &facts))
-        return report_error(STATUS_NOTHING, "the request is not a JSON object", NULL);
+        return report_error(STATUS_NOTHING, "the request is not a valid JSON object", NULL);
     return kind == INPUT_EVENT ? 0 : choose_kind(run, &facts);
 }
 

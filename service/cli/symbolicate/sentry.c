@@ -97,7 +97,7 @@ static struct sl_secret secret_of_files(struct config *const layers[2], struct s
 static int complete_from_files(const struct options *o, struct sl_arena *arena, struct sentry_settings *settings,
                                struct sentry_project *p)
 {
-    struct config *layers[2];
+    struct config *layers[2]; /* of the project and of the user: the first takes precedence; the second may be NULL */
     struct sl_error error;
     if (locator_load_config(o, layers, &error) != SL_OK)
         return report_error(1, error.message, NULL);

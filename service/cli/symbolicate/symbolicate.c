@@ -278,7 +278,7 @@ static size_t peek_pipe(int fd, uint8_t *head, size_t capacity, bool *is_all)
     close(copy[0]);
     close(copy[1]);
     /* a writer that has written all usually closes the pipe at once */
-    struct pollfd closed = {.fd = fd};
+    struct pollfd closed = {.fd = fd}; /* no events: poll() reports POLLHUP without being asked */
     *is_all = teed <= 0 || (poll(&closed, 1, WAIT_MS) > 0 && (closed.revents & POLLHUP));
     return size > 0 ? (size_t)size : 0;
 }
@@ -383,7 +383,7 @@ static int symbolicate_run(const struct options *o)
     enum input_kind kind = INPUT_UNKNOWN;
     if (option_given(o, "json") && strcmp(option_value(o, "format", "json"), "json") != 0)
         return options_wrong(o, "--json and --format cannot be combined");
-    heap_configure_for_one_job();
+    heap_configure_for_one_job(); /* before any thread starts */
     table_fit(option_given(o, "no-trim") || option_given(o, "output") ? 0 : output_width()); /* 0: unlimited */
     if (type && !input_kind_parse(type, &kind))
         return options_wrong(

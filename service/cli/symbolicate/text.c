@@ -112,7 +112,7 @@ static void on_script(void *arg, const struct local_script_frame *frame)
     warn_of_scopes(t, frame, name);
     if (!is_mapped && is_of_engine(frame->url))
         return;
-    missing_count(missing, !is_mapped, 1);
+    missing_count(missing, !is_mapped, 1); /* one frame in all, missing or not */
     if (frame->outcome == LOCAL_SCRIPT_NOT_COVERED)
         missing_failure(missing, name, SL_STR("its source map does not cover some positions"));
     if (frame->outcome == LOCAL_SCRIPT_UNMAPPED && frame->problem.data)
@@ -321,7 +321,7 @@ static int print_answer(struct text_run *t, struct sl_str text)
         return 2;
     t->part.text = text;
     t->part.wants_json = true;
-    t->part.files = &t->local;
+    t->part.files = &t->local; /* also without scripts: JSON answers look up JVM frames with its options */
     t->part.candidates = format->needs_candidates || option_given(t->o, "candidates");
     t->part.on_module = NULL; /* answer_print_notes() reports what is missing */
     t->part.on_script = NULL;

@@ -261,7 +261,8 @@ int symbolicate_trace(const char *path, const char *const *mappings, size_t mapp
         status = code == SL_OK ? 0 : report_file_error(mappings[i], code, &error);
     }
     if (!status)
-        status = trace_with_mappings(&(struct sl_jvm_mappers){items, mapping_count, false}, &signatures, path, options);
+        status = trace_with_mappings(&(struct sl_jvm_mappers){.items = items, .count = mapping_count}, &signatures,
+                                     path, options);
     sl_jvm_signatures_free(&signatures);
     for (size_t i = 0; made && i < mapping_count; i++) {
         sl_buf_free(&made[i].table);
@@ -311,7 +312,7 @@ struct text_trace *text_trace_open(const char *const *paths, size_t count, struc
     t->mappings = calloc(count, sizeof *t->mappings);
     t->unknown.missing = missing;
     *status = t->files && t->items && t->mappings ? read_mappings(t, paths, count) : report_no_memory();
-    if (!*status && !sl_jvm_trace_begin(&t->trace, &(struct sl_jvm_mappers){t->items, count, false}))
+    if (!*status && !sl_jvm_trace_begin(&t->trace, &(struct sl_jvm_mappers){.items = t->items, .count = count}))
         *status = report_no_memory();
     t->trace.on_unknown = on_unknown_class;
     t->trace.unknown_arg = &t->unknown;

@@ -375,7 +375,7 @@ static bool find_calls(struct trace_pattern *p, struct sl_str class, struct sl_s
 static bool put_calls(struct trace_pattern *p, struct matched_line *matched, struct sl_buf *out)
 {
     size_t begin = out->size;
-    if (!p->frames.limited)
+    if (!p->frames.limited) /* else calls beyond MAX_LINE_FRAMES were left out, and sl_jvm_output_limit_end() fails */
         sl_jvm_alternatives_put(&p->frames, put_frame_in_line, matched, matched->end, out);
     bool good = sl_jvm_output_limit_end(p->allowance, &p->frames, out->size - begin);
     out->size = good ? out->size : begin;
