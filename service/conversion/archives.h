@@ -25,7 +25,8 @@ struct archive_entry {
 extern const struct converter converter_archive_list;
 
 /* Runs converter_archive_list on the archive in the window of the file `fd`; if `fd` is -1, on `archive` in memory. `*entries` is a new
- * file in memory with the entries, which the caller closes; -1 on failure. SL_MALFORMED: not a ZIP archive. */
+ * file in memory with the entries, which the caller closes; -1 on failure. SL_MALFORMED: not a ZIP archive; other codes as for
+ * conversion_run(). */
 enum sl_code archive_list(int fd, const struct archive_window *window, struct sl_bytes archive, int *entries,
                           struct sl_error *error) SL_SUSPENDS;
 /* Reads the file `entries` of archive_list() into `zip`, whose names point into `archive`. A worker that a hostile file has taken over can

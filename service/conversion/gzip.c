@@ -116,7 +116,7 @@ static enum sl_code check_gzip(struct conversion *conversion, const struct conve
     if (code == SL_OK && !read_contents(&c, converter_input_bytes(call, INPUT_FILE)))
         code = sl_budget_exhausted(&conversion->budget) || c.no_memory
                    ? sl_budget_fail(&conversion->budget, error)
-                   : sl_fail(error, SL_MALFORMED, "the file is no gzip file of the announced size");
+                   : sl_fail(error, SL_MALFORMED, "the file is larger than announced, or no valid gzip file");
     if (code == SL_OK && (c.head.failed || EVP_DigestFinal_ex(c.md5, c.result->md5, NULL) != 1))
         code = sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK && call->out >= 0)

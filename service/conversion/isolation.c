@@ -246,7 +246,7 @@ pid_t isolation_launcher_pid(void)
     return isolation.launcher ? worker_launcher_pid(isolation.launcher) : -1;
 }
 
-/* Leaves each of the two processes with one launcher: the child with the new one, the parent with the one that it had.
+/* Leaves each of the two processes with one launcher of workers: the child with the new one, the parent with the one that it had.
  * worker_launcher_forget() frees only this process's handle of the other launcher, which serves the other process. */
 void isolation_take_launcher(bool is_child)
 {
@@ -305,7 +305,7 @@ enum sl_code isolation_probe(struct worker_text *measures, struct sl_error *erro
     struct worker_pool *pool = launcher ? worker_pool_open(launcher, &settings, error) : NULL;
     uint32_t bits = 0;
     if (!pool)
-        return SL_BUSY;
+        return SL_BUSY; /* no worker could be started: `error` says why */
     enum sl_code code = worker_pool_probe(pool, &bits, error);
     *measures = worker_measures_text(bits);
     worker_pool_close(pool);

@@ -385,7 +385,7 @@ enum sl_code event_request(struct sl_str text, const struct event_options *optio
 {
     struct sentry_event_reading e = {.arena = arena, .project = options->project};
     if (!read_event(&e, text, error))
-        return error->code;
+        return error->code; /* SL_MALFORMED or SL_BUSY */
     e.platform = options->platform ? sl_str(options->platform) : e.platform;
     e.release = options->release ? sl_str(options->release) : e.release;
     e.dist = options->dist ? sl_str(options->dist) : e.dist;

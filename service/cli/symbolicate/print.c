@@ -41,7 +41,7 @@ bool answer_print_compact(const struct symbolicated_answer *answer, const struct
             continue;
         p.table.count = 0;
         for (size_t i = 0, folded; i < answer->threads[t].frame_count; i += folded ? folded : 1) {
-            if ((folded = printing_fold(&p, &answer->threads[t], i)))
+            if ((folded = printing_fold(&p, &answer->threads[t], i))) /* adds a line for frames that repeat */
                 continue;
             printing_add_frame(&p, &answer->threads[t], i);
         }
@@ -108,7 +108,7 @@ bool answer_print_pretty(const struct symbolicated_answer *answer, const struct 
         put_exception_title(style, t, out); /* not for a hidden thread: an exception's stack is always shown */
         for (size_t i = 0, folded; is_shown(style, t) && i < answer->threads[t].frame_count; i += folded ? folded : 1) {
             char title[32];
-            if ((folded = answer_fold_cycle(&answer->threads[t], i, out))) {
+            if ((folded = answer_fold_cycle(&answer->threads[t], i, out))) { /* appends a line for frames that repeat */
                 sl_buf_u8(out, '\n');
                 continue;
             }
@@ -305,7 +305,7 @@ static void put_frames(struct answer_printer *p, const struct answer_thread *thr
     p->table.count = 0;
     for (size_t i = 0, folded; i < thread->frame_count; i += folded ? folded : 1) {
         struct print_row *row = NULL;
-        if ((folded = printing_fold(p, thread, i)))
+        if ((folded = printing_fold(p, thread, i))) /* adds a line for frames that repeat */
             continue;
         if ((row = printing_add_frame(p, thread, i)))
             row->below = source_below(p, &thread->frames[i]);

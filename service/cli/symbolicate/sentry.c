@@ -147,6 +147,7 @@ static bool make_url(const char *base, const char *org, const char *project, str
     sl_buf_u8(&text, '/');
     fetch_encode(&text, sl_str(project), false);
     sl_buf_cstr(&text, "/");
+    /* a copy with a NUL at its end */
     const char *copy = text.failed ? NULL : sl_arena_strndup(arena, (const char *)text.data, text.size);
     *url = (struct sl_str){copy, copy ? text.size : 0};
     sl_buf_free(&text);

@@ -121,7 +121,7 @@ static void on_script(void *arg, const struct local_script_frame *frame)
         missing_add(missing, name, (struct sl_str){NULL, 0});
 }
 
-/* Symbolicates the part; the result is `answer`, `code` and `error`. Runs in the fiber of symbolicate_in_time(). */
+/* Symbolicates the lines in t->part; the result is `answer`, `code` and `error`. Runs in the fiber of symbolicate_in_time(). */
 static void look_up(void *arg)
 {
     struct text_run *t = arg;
@@ -133,8 +133,8 @@ static void look_up(void *arg)
     t->code = local_text_symbolicate(&t->part, t->inputs.config, &t->answer, &t->error);
 }
 
-/* Lets a running service (--server) symbolicate the part: sets t->answer to the text of its answer, or with wants_json to the whole answer.
- * Returns an exit status. */
+/* Lets a running service (--server) symbolicate the lines in t->part: sets t->answer to the text of its answer, or with wants_json to the
+ * whole answer. Returns an exit status. */
 static int ask_server(struct text_run *t)
 {
     static const struct sl_field fields[] = {{.key = SL_STR("text"), .type = SL_FIELD_TEXT, .required = true},
@@ -156,7 +156,8 @@ static int ask_server(struct text_run *t)
     return status;
 }
 
-/* Symbolicates the part in this process; the result is t->answer. Returns an exit status. */
+/* Symbolicates the lines in t->part in this process; the result is t->answer. The first call opens the symbol sources. Returns an exit
+ * status. */
 static int find_here(struct text_run *t)
 {
     int status = 0;
@@ -171,8 +172,9 @@ static int find_here(struct text_run *t)
     return status || t->code == SL_OK ? status : report_error(1, t->error.message, NULL);
 }
 
-/* Symbolicates the part by the service of --server if that is given, else in this process; the result is t->answer. Frames in the service's
- * text that still lack names are then looked up in this process, if scripts or JVM mappings are given. Returns an exit status. */
+/* Symbolicates the lines in t->part by the service of --server if that is given, else in this process; the result is t->answer. Frames in
+ * the service's text that still lack names are then looked up in this process, if scripts or JVM mappings are given. Returns an exit
+ * status. */
 static int find_names(struct text_run *t)
 {
     sl_buf_free(&t->answer);
@@ -189,8 +191,8 @@ static int find_names(struct text_run *t)
     return status;
 }
 
-/* True if the text has a frame to look up, or lists modules: then it is symbolicated, which also updates t->reader; other text is copied.
- * Uses a reader of its own, so that t->reader does not read the lines twice. */
+/* True if the text has a frame to look up, or lists modules: then it is symbolicated, which also adds the modules to t->reader; other text
+ * is copied. Uses a reader of its own, so that t->reader does not read the lines twice. */
 static bool has_frames(const struct text_run *t, struct sl_str text)
 {
     struct sl_text reader;
@@ -259,8 +261,9 @@ static size_t settled_size(struct sl_str text)
     return 0;
 }
 
-/* Returns how much of `held` can be symbolicated now: whole lines whose result later input does not change. 0: read more first, because it
- * is needed, or because it has arrived and larger parts are faster. `end`: no more input comes, so all of it. */
+/* Returns how much of t->held, the text that was read but not written yet, can be symbolicated now: whole lines whose result later input
+ * does not change. 0: read more first, because it is needed, or because it has arrived and larger parts are faster. `end`: no more input
+ * comes, so all of it. */
 static size_t complete_size(const struct text_run *t, bool end)
 {
     struct sl_str text = sl_buf_view(&t->held);

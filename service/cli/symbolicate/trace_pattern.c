@@ -37,7 +37,7 @@ enum place_kind {
     PLACE_KINDS
 };
 
-struct trace_location { /* a part of a line that a letter has matched */
+struct trace_location { /* a part of a line that a letter of --regex, such as %c, has matched */
     enum place_kind kind;
     struct sl_str text; /* that part */
 };
@@ -74,7 +74,7 @@ static const char letters[] = "cCmftasl";
 static const char *const expressions[PLACE_KINDS] = {
     CLASS, NAME "(?:/" NAME ")*", NAME, NAME, TYPE, "(?:" TYPE "(?:\\s*,\\s*" TYPE ")*)?", "[^:()]*", "[0-9]+"};
 
-/* Appends a named capture group for a letter. False if there are too many. */
+/* Appends a named capture group for a letter of --regex, such as %c (a class). False if there are more than MAX_PLACES. */
 static bool put_place(struct trace_pattern *p, enum place_kind kind, struct sl_buf *out)
 {
     if (p->kind_count == MAX_PLACES)
@@ -196,8 +196,8 @@ struct trace_pattern *trace_pattern_new(const char *regex, const struct sl_jvm_m
 
 /* ---- a line ---- */
 
-/* Finds the parts of the line that the letters match, in order of the line. False if the whole line does not match; also if the match takes
- * more than MATCH_LIMIT steps. */
+/* Finds the parts of the line that letters of --regex, such as %c, match, in order of the line. False if the whole line does not match;
+ * also if the match takes more than MATCH_LIMIT steps. */
 static bool find_places(struct trace_pattern *p, struct sl_str line)
 {
     size_t end = 0;
@@ -371,7 +371,8 @@ static bool find_calls(struct trace_pattern *p, struct sl_str class, struct sl_s
     return known;
 }
 
-/* Appends a line per call of p->frames. False, and nothing is appended, if that exceeds the allowance: the line is then left unchanged. */
+/* Appends a line per call of p->frames. False, and nothing is appended, if that exceeds the limit of the output (p->allowance): the caller
+ * then copies the line unchanged. */
 static bool put_calls(struct trace_pattern *p, struct matched_line *matched, struct sl_buf *out)
 {
     size_t begin = out->size;
