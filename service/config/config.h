@@ -403,8 +403,8 @@ void config_exclude_from_core_dumps(const struct config *config);
 /* Records where the key's value comes from: the environment, or if `environment` is false, an option of the command line. */
 void config_note_override(struct config *config, const char *key, bool environment);
 
-/* Returns the position of the key's value in the file, as a value for value_problem(). For a group of keys ("http"), that of the first key
- * in it that the file sets. Line 0 if the file sets none. */
+/* Returns the position of the key's value in the file, as a value for value_problem(). For a group of keys ("http"), returns the position
+ * of the first key in it that the file sets. Line 0 if the file sets none. */
 struct value config_position(const struct config *config, const char *key);
 
 /* Appends "<name>:<line>:<column>: error: <path>: <what>\n" for each problem (or "warning:", "info:"), at most 20 errors and 20 warnings,

@@ -39,7 +39,7 @@ static void take_urls(struct config *config, const char *list)
     for (const char *at = list; urls && *at;) {
         size_t size = strcspn(at, ",");
         const char *copy = sl_arena_strndup(&config->arena, at, size);
-        if (size && copy)
+        if (size && copy) /* nothing between two commas is no URL */
             urls[count++] = (struct sl_str){copy, size};
         at += size + (at[size] == ',');
     }

@@ -390,7 +390,7 @@ static void set_default(struct config *config, const struct config_key *key)
         store_number(config, key, key->value);
 }
 
-/* Returns the default of `conversion.max_memory`: that of `memory.request_budget`, at most 8 GiB. */
+/* Returns the default of `conversion.max_memory`: the default of `memory.request_budget`, but at most 8 GiB. */
 static uint64_t default_conversion_memory(void)
 {
     uint64_t most = UINT64_C(8) << 30, budget = memory_default_budget();

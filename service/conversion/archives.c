@@ -347,7 +347,8 @@ static bool write_packed(struct member_writing *w)
     return true;
 }
 
-/* Compresses a piece and writes what the compressor returns, until that is less than a full buffer. `flush`: as for deflate(3). */
+/* Compresses a piece and writes what the compressor returns, until that is less than a full buffer. `flush`: Z_NO_FLUSH, or
+ * Z_FINISH to end the compressed data. */
 static bool deflate_some(struct member_writing *w, struct sl_bytes piece, int flush)
 {
     w->z.next_in = (Bytef *)piece.data;

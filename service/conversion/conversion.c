@@ -129,7 +129,7 @@ struct running {
     struct sl_mapping mappings[CONVERTER_MAX_INPUTS]; /* of inputs that have only a descriptor */
     /* in a worker: */
     int opened[CONVERTER_MAX_INPUTS]; /* descriptors of inputs, opened to be sent to the worker; -1 = none */
-    int *opened_tables;               /* the same for the tables of the call; NULL = none */
+    int *opened_tables;               /* descriptors of the call's tables, opened to be sent; NULL = none */
     struct worker_input *inputs;      /* inputs and tables of `worker_call`; NULL = not made yet */
     struct worker_call worker_call;   /* `call` as a worker gets it */
     struct running_job *begun;        /* the call, if the loop has begun it (run_from_loop); NULL = it has not */
@@ -281,7 +281,7 @@ static enum sl_code run_in_worker(struct running *r)
     enum sl_code code = worker_run(isolation_pool(), function, &r->worker_call, r->result, &r->outcome, r->error);
     release_inputs(r);
     if (code == SL_INTERNAL)
-        read_all_mapped(r);
+        read_all_mapped(r); /* does not return if a file was truncated */
     return code;
 }
 
@@ -438,7 +438,7 @@ static enum sl_code run_in_limits(const struct conversion_description *about, st
         code = pool_run(job | (isolation_pool() ? POOL_ELSEWHERE : 0), run_on_pool, r, r->error);
     release_heavy_slot(heavy_size);
     metric_add(METRIC_FILES_READ, 1, r->converter->name, isolation_pool() ? "worker" : "thread", NULL);
-    if (code == SL_OK) { /* it ran to its end */
+    if (code == SL_OK) { /* the job ran to its end: r->code is its result */
         code = r->code = code_for_caller(r, about);
         log_limit(r, about);
     }

@@ -53,6 +53,6 @@ bool crash_details(struct sl_minidump *dump, struct sl_arena *arena);
  * found nothing. False when out of memory. Pure. */
 bool crash_add_analysis(struct sl_minidump *dump, struct sl_arena *arena);
 
-/* Copies the output `fd` of a converter of crash files to the arena, so that a worker cannot change it while it is checked. SL_BUSY,
- * SL_INTERNAL. Blocks: run it on the pool. */
+/* Copies the output `fd` of a converter of crash files to the arena, so that a worker cannot change it while it is checked. SL_BUSY
+ * when out of memory, SL_INTERNAL if it cannot be read. Blocks: run it on the pool. */
 enum sl_code crash_read_packed(int fd, struct sl_arena *arena, struct sl_bytes *packed, struct sl_error *error);

@@ -42,11 +42,13 @@ enum sl_code walked_dump_read(struct walked_dump *walked, struct sl_bytes bytes,
 void walked_dump_free(struct walked_dump *walked);
 
 /* Fills `names`: the words in stack memory that point into modules, with functions from the sources of `file` (empty: unknown). `answer` is
- * the dump's answer as JSON, for its modules. Call it after walked_dump_read. Errors: SL_BUSY and those of names_find. */
+ * the dump's answer as JSON, whose modules are searched. Call it after walked_dump_read(). Returns SL_BUSY when out of memory, or the error
+ * of names_find(). */
 enum sl_code stack_words_symbolicate(struct walked_dump *walked, struct sl_str answer, const struct crash_file *file,
                                      const struct config *config, struct sl_error *error) SL_SUSPENDS;
 
-/* Appends the stack memory between two addresses as bytes and named words (--stack-contents); nothing when the dump lacks it. */
+/* Appends the stack memory between two addresses as a hex dump, then the words in it that point into functions (--stack-contents). Appends
+ * nothing when the dump lacks the memory. */
 void stack_put_contents(const struct walked_dump *walked, size_t thread, uint64_t begin, uint64_t end,
                         struct sl_buf *out);
 /* Appends each word of the thread's stack memory, with the function that it points into (--stack-pointers). `pointer` is the thread's stack

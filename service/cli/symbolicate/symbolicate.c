@@ -313,8 +313,8 @@ static bool is_streamed(const char *path)
            (kind == INPUT_UNKNOWN && !input_unread_kind((struct sl_bytes){head, size}));
 }
 
-/* Symbolicates the file `path`, or the Sentry event whose id it is. `kind` is that of --type; INPUT_UNKNOWN: detect it. Returns an exit
- * status. */
+/* Symbolicates the file `path`, or the Sentry event whose id it is. `kind` is the value of --type; INPUT_UNKNOWN: detect it. Returns an
+ * exit status. */
 static int run_input(const struct options *o, enum input_kind kind, const char *path)
 {
     struct sl_mapping mapping = {0};
@@ -332,8 +332,8 @@ static int run_input(const struct options *o, enum input_kind kind, const char *
     return status;
 }
 
-/* Symbolicates the addresses of the command line or standard input; `kind` is that of --type, and an error unless it is that of addresses
- * or INPUT_UNKNOWN. Returns an exit status. */
+/* Symbolicates the addresses of the command line or standard input. `kind` is the value of --type: other ones than INPUT_ADDRESSES and
+ * INPUT_UNKNOWN (not given) are a usage error. Returns an exit status. */
 static int run_addresses(const struct options *o, enum input_kind kind)
 {
     struct sl_arena arena = {0};

@@ -110,7 +110,7 @@ int symbolicate_text(const struct options *o, const struct sentry_project *proje
 
 /* ---- crash.c ---- */
 
-/* Symbolicates a minidump or an Apple report as the options say. Returns the status. */
+/* Symbolicates a minidump or an Apple report as the options say. Returns the exit status. */
 int symbolicate_crash(const struct options *o, const struct sentry_project *project, enum crash_file_kind kind,
                       struct sl_bytes bytes);
 
@@ -119,12 +119,12 @@ int symbolicate_crash(const struct options *o, const struct sentry_project *proj
 int symbolicate_core_with_ids(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes,
                               const char *modules);
 
-/* Symbolicates a minidump, or the microdump of a log that --microdump selects. Returns the status. */
+/* Symbolicates a minidump, or the microdump of a log that --microdump selects. Returns the exit status. */
 int symbolicate_minidump(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes);
 
 /* ---- core.c ---- */
 
-/* Symbolicates an ELF core file, or with --trim writes a smaller one. Returns the status. */
+/* Symbolicates an ELF core file, or with --trim writes a smaller one. Returns the exit status. */
 int symbolicate_core(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes);
 
 /* ---- names.c ---- */
@@ -144,7 +144,7 @@ int symbolicate_request(const struct options *o, const struct sentry_project *pr
 
 /* ---- addresses.c ---- */
 
-/* Symbolicates addresses from the arguments or standard input, in the modules of the options. Returns the status. */
+/* Symbolicates addresses from the arguments or standard input, in the modules that the options name. Returns the exit status. */
 int symbolicate_addresses(const struct options *o, const struct sentry_project *project);
 
 /* ---- answer.c ---- */
@@ -241,8 +241,8 @@ void search_inputs_close(struct search_inputs *inputs, struct missing_report *mi
 int symbolicate_here(const struct options *o, const struct sentry_project *project, const struct local_files *local,
                      struct missing_report *missing, struct search_inputs *inputs, void (*work)(void *arg), void *arg);
 
-/* Runs `work(arg)` in a fiber with loop, cache and downloads, for at most the time of --timeout. Returns a status, after a report unless
- * 0. */
+/* Runs `work(arg)` in a fiber with loop, cache and downloads, for at most the time of --timeout. Returns an exit status, after a report
+ * unless 0. */
 int symbolicate_in_time(const struct options *o, struct locator *locator, void (*work)(void *arg), void *arg);
 
 struct remote_part { /* a field of a form (multipart/form-data) */

@@ -23,7 +23,7 @@ struct text_run {
     const struct sentry_project *project;
     struct search_inputs inputs; /* opened for the first part that is looked up */
     bool is_open;
-    struct sl_text reader;     /* the modules that the text has listed so far */
+    struct sl_text reader;     /* reads the lines; knows the modules that the text has listed so far */
     struct sl_map known_names; /* modules whose files on this machine were looked for, by name; the value is not used */
     struct missing_report missing, missing_scripts, missing_traces;
     struct local_artifacts *scripts;    /* NULL: no scripts are given */
@@ -84,7 +84,7 @@ static bool is_of_engine(struct sl_str url)
            sl_str_starts(url, SL_STR("bun:"));
 }
 
-/* Warns of a source map with malformed `scopes`, once for each script; `name` is that of the script. */
+/* Warns of a source map with malformed `scopes`, once for each script; `name` is the script's. */
 static void warn_of_scopes(struct text_run *t, const struct local_script_frame *frame, struct sl_str name)
 {
     bool is_new;
