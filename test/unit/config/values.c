@@ -422,8 +422,9 @@ TEST(mozilla_stores_may_be_urls_or_sources)
     expect_problems("mozilla: {sources: [nobody], fallback_sources: [other]}\n",
                     "config.yml:1:21: error: mozilla.sources: \"nobody\" is not a URL or the id of a source\n"
                     "config.yml:1:49: error: mozilla.fallback_sources: \"other\" is not a URL or the id of a source\n");
-    expect_problems("mozilla: {store: {extra: [\"http://a/v1\", nobody]}}\n",
-                    "config.yml:1:42: error: mozilla.store.extra: \"nobody\" is not a URL (ids of sources are not allowed here)\n");
+    expect_problems(
+        "mozilla: {store: {extra: [\"http://a/v1\", nobody]}}\n",
+        "config.yml:1:42: error: mozilla.store.extra: \"nobody\" is not a URL (ids of sources are not allowed here)\n");
 }
 
 TEST(disabled_keys_without_effect_are_not_warned_of)
