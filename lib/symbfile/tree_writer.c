@@ -14,7 +14,7 @@ static const uint64_t root_size = UINT64_MAX / 2;
 
 /* A function, or a call inlined in one, to which the last segment belongs. It is open, and grows, as long as the next segment follows
  * without a gap and has it in its call chain, too; else it is closed. */
-struct open_function {
+struct tree_function {
     uint64_t start;
     struct inline_chain_link link; /* this function in the call chain of the last segment */
     uint32_t call_file, call_line;
@@ -27,14 +27,14 @@ struct tree_writer {
     struct sl_function_sink *sink;
     struct sl_str *const *texts;
     bool under_root;
-    struct open_function open[MAX_OPEN]; /* outermost first */
+    struct tree_function open[MAX_OPEN]; /* outermost first */
     size_t height;                       /* number of open functions */
     size_t opened;                       /* number of functions and inlined calls so far */
     uint64_t end;                        /* end of the last segment */
     /* the current batch */
     struct sl_arena arena;
     struct sl_account account;
-    struct open_function roots; /* its children are the closed outermost functions, its lines (under_root) their code */
+    struct tree_function roots; /* its children are the closed outermost functions, its lines (under_root) their code */
     size_t nodes;               /* number of closed functions and inlined calls */
     struct sl_file *files;
     uint32_t *local; /* text -> index in `files` + 1 */
@@ -55,7 +55,7 @@ struct tree_writer *tree_writer_new(struct sl_function_sink *sink, struct sl_str
     return f;
 }
 
-static void free_open_function(struct open_function *function)
+static void free_open_function(struct tree_function *function)
 {
     free(function->lines);
     free(function->children);
@@ -98,7 +98,7 @@ static uint32_t local_file(struct tree_writer *f, uint32_t text)
 }
 
 /* Adds a line to an open function; if it directly follows the last one and has the same file and number, extends that one instead. */
-static void tree_writer_add_line(struct tree_writer *f, struct open_function *function, struct sl_line line)
+static void tree_writer_add_line(struct tree_writer *f, struct tree_function *function, struct sl_line line)
 {
     struct sl_line *last = function->line_count ? &function->lines[function->line_count - 1] : NULL;
     if (last && last->address + last->size == line.address && last->file == line.file && last->line == line.line)
@@ -109,7 +109,7 @@ static void tree_writer_add_line(struct tree_writer *f, struct open_function *fu
 }
 
 /* Adds a closed function or call to the one around it. Sets account.failed when out of memory. */
-static void add_child(struct tree_writer *f, struct open_function *function, const struct sl_function *child)
+static void add_child(struct tree_writer *f, struct tree_function *function, const struct sl_function *child)
 {
     if (sl_account_grow(&f->account, &function->children, &function->child_capacity, function->child_count + 1,
                         sizeof *function->children))
@@ -130,7 +130,7 @@ static void *tree_writer_copy(struct tree_writer *f, const void *items, size_t s
  * an outermost one. Sets account.failed when out of memory. */
 static void close_innermost(struct tree_writer *f)
 {
-    struct open_function *innermost = &f->open[--f->height];
+    struct tree_function *innermost = &f->open[--f->height];
     struct sl_function function = {
         .address = innermost->start,
         .size = f->end - innermost->start,
@@ -156,7 +156,7 @@ static void close_innermost(struct tree_writer *f)
 static void open_call(struct tree_writer *f, uint64_t start, const struct inline_chain_link *link,
                       const struct inline_chain_link *caller)
 {
-    struct open_function *function = &f->open[f->height++];
+    struct tree_function *function = &f->open[f->height++];
     f->opened++;
     function->start = start;
     function->link = *link;

@@ -20,6 +20,7 @@ struct cache_directory_job {
     int fd;                /* get: the file to copy the entry into */
     int64_t modified_s;    /* get: mtime of the entry */
     struct sl_bytes bytes; /* put: the contents */
+    bool replace;          /* put: the entry that exists is overwritten, as it is damaged or outdated */
     enum shared_result result;
 };
 
@@ -84,22 +85,22 @@ static void exists_file(void *arg)
     job->result = there ? SHARED_HIT : missing_or_error();
 }
 
-/* Writes the bytes to the temporary file `fd`, whose path is `tmp`, and gives it the name `path` by link(2), which unlike rename(2) fails
- * if another machine was faster: SHARED_SKIPPED. Readers never see half a file. Closes `fd`, removes `tmp`. */
-static enum shared_result put_at(int fd, const char *path, const char *tmp, struct sl_bytes bytes)
+/* Writes the contents to the temporary file `fd`, whose path is `tmp`, and gives it the name `path`: by link(2), which fails if another
+ * machine was faster (SHARED_SKIPPED), or by rename(2) to replace an entry. Readers never see half a file. Closes `fd`, removes `tmp`. */
+static enum shared_result put_at(int fd, const char *path, const char *tmp, const struct cache_directory_job *job)
 {
-    bool written = sl_write_all(fd, bytes) && fdatasync(fd) == 0;
+    bool written = sl_write_all(fd, job->bytes) && fdatasync(fd) == 0;
     close(fd);
-    enum shared_result result = !written               ? SHARED_ERROR
-                                : link(tmp, path) == 0 ? SHARED_WRITTEN
-                                : errno == EEXIST      ? SHARED_SKIPPED
-                                                       : SHARED_ERROR;
+    bool is_named = written && (job->replace ? rename(tmp, path) : link(tmp, path)) == 0;
+    enum shared_result result = is_named                                      ? SHARED_WRITTEN
+                                : written && !job->replace && errno == EEXIST ? SHARED_SKIPPED
+                                                                              : SHARED_ERROR;
     unlink(tmp);
     return result;
 }
 
-/* Pool work: writes an entry unless it exists (SHARED_SKIPPED). The temporary file is in the directory `.tmp` beside it, as link(2) needs
- * the same file system. */
+/* Pool work: writes an entry unless it exists and is not to be replaced (SHARED_SKIPPED). The temporary file is in the directory `.tmp`
+ * beside it, as link(2) and rename(2) need the same file system. */
 static void put_file(void *arg)
 {
     struct cache_directory_job *job = arg;
@@ -108,14 +109,14 @@ static void put_file(void *arg)
     job->result = SHARED_ERROR;
     if (!make_path(job->name, path))
         return;
-    if (stat(path, &st) == 0) {
+    if (!job->replace && stat(path, &st) == 0) {
         job->result = SHARED_SKIPPED;
         return;
     }
     int size = snprintf(directory, sizeof directory, "%.*s/.tmp", (int)(strrchr(path, '/') - path), path);
     int fd = size < (int)sizeof directory ? files_temp(directory, "", 0750, tmp, sizeof tmp) : -1;
     if (fd >= 0)
-        job->result = put_at(fd, path, tmp, job->bytes);
+        job->result = put_at(fd, path, tmp, job);
 }
 
 /* Runs a job on the pool, and returns its result; SHARED_ERROR if it could not run. */
@@ -138,7 +139,8 @@ static enum shared_result cache_directory_get(const char *name, int fd, struct s
 /* shared_backend.put. */
 static enum shared_result cache_directory_put(const struct shared_entry *entry)
 {
-    return cache_directory_run(&(struct cache_directory_job){.name = entry->name, .bytes = entry->contents}, put_file);
+    struct cache_directory_job job = {.name = entry->name, .bytes = entry->contents, .replace = entry->replace};
+    return cache_directory_run(&job, put_file);
 }
 
 /* shared_backend.exists. */
