@@ -38,7 +38,8 @@ static void check_line(struct sl_str line)
         return;
     must(frame.line && frame.before.size + frame.url.size + frame.behind.size < line.size);
     sl_js_stack_write(&frame, &out);
-    bool is_ambiguous = (frame.v8 && !has_only_at(frame.before)) || has_separator(frame.url);
+    bool is_ambiguous =
+        (frame.v8 && !has_only_at(frame.before)) || has_separator(frame.url) || sl_str_trimmed(frame.behind).size;
     if (!is_ambiguous) {
         must(sl_js_stack_frame(sl_buf_view(&out), &again));
         must(again.line == frame.line && sl_str_ends(frame.url, again.url));
