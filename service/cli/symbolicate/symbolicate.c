@@ -148,7 +148,9 @@ static int unknown_input(struct sl_bytes bytes)
     static const char read[] =
         "supported: minidumps, ELF core files, Breakpad microdumps, Apple crash reports (text and .ips), MetricKit "
         "diagnostics, reports of `sample`, spindump and hangs, stackshots, Sentry events, API requests, "
-        "Firefox profiles, JavaScript stack traces; JVM stack traces with --mapping";
+        "Firefox profiles, texts with addresses (sanitizer reports, backtrace_symbols, Android tombstones, hs_err, "
+        "systemd, gdb, eu-stack, Rust, WinDbg, LLVM's markup), JavaScript stack traces; JVM stack traces with "
+        "--mapping";
     const char *kind = input_unread_kind(bytes), *advice = input_advice(bytes);
     struct sl_error error;
     if (!kind && advice)
