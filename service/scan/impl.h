@@ -70,7 +70,8 @@ struct scan_place {
     uint64_t package_path_size, offset, size;
 };
 bool scan_place_parse(struct sl_str version, struct scan_place *place);
-/* Formats path and version in the arena; false when out of memory. */
+/* Sets path and version of an indexed file (`out`), in the arena: of the scanned file or, if `member` is not empty, of this member of it.
+ * False when out of memory. */
 bool scan_place_format(const struct sl_index_file *file, struct sl_str member, uint64_t offset, uint64_t size,
                        struct sl_arena *arena, struct indexed_file *out);
 

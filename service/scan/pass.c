@@ -46,8 +46,8 @@ static void keep_unseen(struct pass *p, const struct sl_index *old, uint32_t *nu
             numbers[i] = p->walk.is_incomplete && sl_index_file(old, i, &file) ? keep_file(p, &file) : LEFT_OUT;
 }
 
-/* Copies the files that have not changed since the old index, with their objects, to the new one. Lists the files that are new or
- * changed in p->todo. Pool work. */
+/* Copies the files that have not changed since the old index, with their objects, to the new one: `numbers` has for each file of the old
+ * index its number in the new one. Lists the files that are new or changed in p->todo. Pool work. */
 static enum sl_code match_files(void *arg, struct sl_error *error)
 {
     struct pass *p = arg;
@@ -124,7 +124,7 @@ static enum sl_code check_head(void *arg, struct sl_error *error)
     int number = errno;
     close(fd);
     if (size < 0)
-        return sl_fail_errno(error, number, "cannot read a scanned file");
+        return sl_fail_errno(error, number, "cannot read the first bytes of a scanned file");
     recognise_head(c, (struct sl_bytes){head, (size_t)size});
     return SL_OK;
 }
@@ -258,8 +258,8 @@ static enum sl_code publish(struct pass *p, struct sl_error *error)
     return code;
 }
 
-/* Publishes the unfinished index of a long pass, if the last publication is long enough ago. Failure is only logged, as the index is
- * published again later. */
+/* Publishes the unfinished index of a long pass, if p->publish_after_ms have passed since the last time. Doubles that time, as writing
+ * the index takes longer the larger it gets. Failure is only logged, as the index is published again later. */
 static void publish_early(struct pass *p)
 {
     struct sl_error error;
@@ -348,8 +348,7 @@ static enum sl_code run_steps(struct pass *p, struct sl_error *error)
     return code == SL_OK && changed ? publish(p, error) : code;
 }
 
-/* Copies the parts of the configuration that the pass needs, as the configuration may be replaced while the pass runs. False when out of
- * memory. */
+/* Copies what the pass needs from the configuration, which may be replaced while the pass runs. False when out of memory. */
 static bool copy_config(struct pass *p, const struct config_scan *config)
 {
     const char *include = config->include, *exclude = config->exclude;

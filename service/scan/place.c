@@ -13,8 +13,8 @@ static bool read_number(struct sl_str *rest, uint64_t *value)
     return true;
 }
 
-/* Parses a version: "FILE_SIZE MTIME" or, for a member of a package, "FILE_SIZE MTIME PACKAGE_PATH_SIZE OFFSET SIZE". False if the text
- * has neither form. */
+/* Parses a version: "FILE_SIZE MTIME" or, for a member of a package, "FILE_SIZE MTIME PACKAGE_PATH_SIZE OFFSET SIZE", where the first two
+ * are those of the package, the last two the member's place in it. False if the text has neither form. */
 bool scan_place_parse(struct sl_str version, struct scan_place *place)
 {
     uint64_t mtime;
@@ -28,6 +28,7 @@ bool scan_place_parse(struct sl_str version, struct scan_place *place)
             read_number(&version, &place->size) && !version.size);
 }
 
+/* The reverse of scan_place_parse(). The path of a member, which is at `offset` and has `size` bytes, is "PACKAGE!MEMBER". */
 bool scan_place_format(const struct sl_index_file *file, struct sl_str member, uint64_t offset, uint64_t size,
                        struct sl_arena *arena, struct indexed_file *out)
 {

@@ -20,6 +20,7 @@ int scan_open_unchanged(const char *root, const char *path, uint64_t size, int64
     int fd = filesystem_open(root, path);
     if (fd < 0) {
         int number = errno;
+        /* the messages do not repeat what the code says: "permission denied", "not found" */
         if (number == EACCES || number == EPERM)
             sl_fail(error, SL_PERMISSION_DENIED, "%s", strerror(number));
         /* ELOOP, EXDEV: symbolic links and paths out of the root are refused, as if there were no file */
@@ -52,12 +53,12 @@ static enum sl_code open_file(void *arg, struct sl_error *error)
     return o->fd >= 0 ? SL_OK : error->code;
 }
 
-/* Bytes. Larger files get a temporary file for package members that do not fit in memory; members of smaller packages have at most 256
- * MiB when decompressed. */
+/* Bytes. A package of this size decompresses to about 256 MiB at most (max_inflate_ratio is 1000), which is held in memory. Larger ones
+ * get a temporary file for members that do not fit in memory. */
 enum { NEEDS_SCRATCH = 256 << 10 };
 
-/* Makes the record of the file `fd` in the file `out`. `scratch` is an empty file for package members that do not fit in memory, -1 for
- * packages too small to have any. Logs damage. */
+/* Writes the record of the file `fd` to the file `out`. `scratch` is an empty file for package members that do not fit in memory; -1 for
+ * packages too small to have such members. Logs damaged and useless files. */
 static enum sl_code convert_file(const struct scan_file_request *r, int fd, int scratch, int out,
                                  struct sl_error *error)
 {
@@ -81,8 +82,8 @@ static enum sl_code convert_file(const struct scan_file_request *r, int fd, int 
                  LOG_SLSTR("scan", r->scan_id), LOG_SLSTR("path", r->path), LOG_STR("damage", result.damage),
                  LOG_U64("objects", result.objects));
     else if (code == SL_MALFORMED || code == SL_UNSUPPORTED)
-        log_info("scan", "found nothing in a scanned file", LOG_SLSTR("scan", r->scan_id), LOG_SLSTR("path", r->path),
-                 LOG_ERR(error));
+        log_info("scan", "a scanned file is left out: it is neither a readable debug file nor a package",
+                 LOG_SLSTR("scan", r->scan_id), LOG_SLSTR("path", r->path), LOG_ERR(error));
     return code;
 }
 

@@ -75,7 +75,7 @@ void scan_configure(struct config *config)
         snprintf(scan->id, sizeof scan->id, "scan:%zu", i);
         scan->config = config->scan.items[i];
         scan->key = scan_key(&scan->config);
-        /*  A pass may be running: then its state, such as "reading", is kept. */
+        /* a pass may be running: then its state, such as "reading", is kept */
         scan->state.state = scan->state.state ? scan->state.state : "idle";
         attach(config, scan);
         if (!existed || scan->key != key) { /* other path, filters or kinds: the old index is of other files */
@@ -83,7 +83,7 @@ void scan_configure(struct config *config)
             scan->due_ms = 0;
         }
     }
-    scan_members_forget();
+    scan_members_forget(); /* frees package members that are kept for later requests (scan.prefetch) */
 }
 
 void scan_close(void)
@@ -188,7 +188,8 @@ static void run_pass(void *arg)
     struct sl_error error;
     uint64_t key = scan->key;
     if (!scan->index)
-        scan_index_refresh(scan);
+        scan_index_refresh(
+            scan); /* opens the index of an earlier process, so that only new and changed files are read */
     enum sl_code code = scan_pass(scan->number, &error);
     scan->running = false;
     /* 0, at once: a reload has changed what is to be scanned */

@@ -63,7 +63,7 @@ struct package_search {           /* for pool work on the index of one scan at a
     struct scan *scan;
     /* "name version" of the source package that the program was built from; empty until an index with the program is found */
     struct sl_str source;
-    struct source_package *packages; /* found ones, `*count`; room for MAX_PACKAGES */
+    struct source_package *packages; /* those found so far: `*count`; room for MAX_PACKAGES */
     size_t *count;
 };
 
@@ -137,9 +137,9 @@ static enum sl_code for_each_index(struct package_search *s, pool_step *step, st
 
 /* ---- the text in a package ---- */
 
-/* Returns how well the path of a source text in a package (`member`) fits the asked path; 0: not at all; SIZE_MAX: they are equal. Source
- * archives have a top directory: of "/foo-1.0/src/x.c" the rest, "/src/x.c", must be the end of the asked path. The directory in front of
- * that in the asked path must be missing, ".", the top directory "foo-1.0", or begin with the source's name "foo". */
+/* Returns how well the path of a source text in a package (`member`) fits the asked path: the number of equal bytes at their ends; 0: not
+ * at all; SIZE_MAX: both are equal. Source archives have a top directory, which may be missing or different in the asked path: the member
+ * "/foo-1.0/src/x.c" of the source "foo" fits "/src/x.c", "./src/x.c", "/build/foo-1.0/src/x.c" and "/build/foo-1.0-2/src/x.c". */
 static size_t match_path(struct sl_str asked, struct sl_str member, struct sl_str source_name)
 {
     if (sl_str_equal(asked, member))
@@ -201,7 +201,7 @@ static enum sl_code look_into(const struct source_package *package, struct text_
                                         .mtime_ns = package->file.mtime_ns,
                                         .kinds = package->scan->config.kinds};
     struct cache_item *item;
-    request.root.data = sl_arena_strndup(arena, request.root.data, request.root.size);
+    request.root.data = sl_arena_strndup(arena, request.root.data, request.root.size); /* must be NUL-terminated */
     enum sl_code code =
         request.root.data ? scan_record_get(&request, arena, &item, error) : sl_fail(error, SL_BUSY, "out of memory");
     if (code != SL_OK)
@@ -239,13 +239,13 @@ static enum sl_code get_text(const struct scan *scan, const struct indexed_file 
                                      .file = &file};
     enum sl_code code = SL_NOT_FOUND;
     if (!file.source)
-        sl_fail(error, code, "%s", "");
+        sl_fail(error, code, "%s", ""); /* the scan was removed from the configuration */
     else if (!origin_set_path(&file, place->path, arena))
         code = sl_fail(error, SL_BUSY, "out of memory");
     else {
         file.checksum = place->version;
         file.may_be_page = true; /* a source text may be HTML */
-        file.max_size = config->max_source_file_size == UINT64_MAX ? 0 : config->max_source_file_size;
+        file.max_size = config->max_source_file_size == UINT64_MAX ? 0 : config->max_source_file_size; /* 0: no limit */
         code = source_file_get(&request, arena, item, error);
     }
     config_release(config);
@@ -274,7 +274,8 @@ enum sl_code scan_find_source(struct sl_bytes build_id, struct sl_str path, stru
         code = look_into(&s.packages[i], &t, arena, &found, error);
         if (code == SL_CANCELLED || code == SL_BUSY)
             return code;
-        if (code != SL_OK && code != SL_NOT_FOUND && code != SL_MALFORMED) /* else it was removed or is damaged */
+        /* not for a package that was removed (SL_NOT_FOUND) or is damaged: it counts as one without the text */
+        if (code != SL_OK && code != SL_NOT_FOUND && code != SL_MALFORMED)
             failure = *error;
         if (code == SL_OK && t.found_here)
             scan = s.packages[i].scan;

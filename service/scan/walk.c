@@ -88,7 +88,7 @@ static void add_file(struct root_walk *w, const struct stat *st, size_t size)
         walk->too_many = true;
         return;
     }
-    sl_buf_add(&walk->paths, w->path + w->root_size + 1, size - w->root_size);
+    sl_buf_add(&walk->paths, w->path + w->root_size + 1, size - w->root_size); /* without the slash, with the NUL */
     if (walk->paths.failed || !sl_grow(&walk->files, &walk->capacity, walk->count + 1, sizeof *walk->files)) {
         w->no_memory = true;
         return;
@@ -136,7 +136,7 @@ static enum sl_code walk_root(struct root_walk *w, struct sl_error *error)
     char *real = realpath(w->walk->root, NULL);
     const struct dir_walk walk = {.depth = MAX_DEPTH, .visit = visit, .enter = enter, .failed = failed, .arg = w};
     size_t size = real ? strlen(real) : 0;
-    if (!real || size > MAX_PATH / 2 || stat(real, &st) != 0) {
+    if (!real || size > MAX_PATH / 2 || stat(real, &st) != 0) { /* half of w->path is left for relative paths */
         int number = real ? ENAMETOOLONG : errno;
         free(real);
         return sl_fail(error, SL_DOWNLOAD_ERROR, "cannot read the scanned directory: %s", strerror(number));

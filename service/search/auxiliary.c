@@ -171,7 +171,8 @@ bool search_find_jvm(const struct source *sources, size_t source_count, struct s
             .question = &questions[i]};
         items[i] = &asking[i];
     }
-    return !asking || !items || fiber_for_each(lookup_file, items, count, count); /* out of memory: all stay SL_BUSY */
+    /* out of memory: all stay SL_BUSY; second `count`: all at once */
+    return !asking || !items || fiber_for_each(lookup_file, items, count, count);
 }
 
 /* Releases the files of the queries and clears their answers, so that the queries can be made again. */

@@ -10,8 +10,8 @@ struct mozilla_syms_options {
     struct sl_debug_id debug_id;
 };
 struct mozilla_syms_result {
-    bool has_table;      /* the file could be converted to a symcache */
-    bool is_written;     /* the symcache was written to `out`, too */
+    bool has_table;      /* the conversion to a symcache succeeded, and maybe writing it too */
+    bool is_written;     /* the symcache was also written to `out` */
     uint64_t written_ns; /* duration of writing */
 };
 

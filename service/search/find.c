@@ -41,7 +41,7 @@ static void help(void *arg)
 void search_run_in_fiber(struct search *search, void (*work)(struct search *search))
 {
     search->helper = work;
-    search->helped = true;
+    search->helped = true; /* the result of such a search is not cached */
     search->waiting++;
     if (fiber_start(&search->search_batch->helpers, help, search))
         return;
@@ -121,13 +121,13 @@ bool search_run(struct search *searches, size_t count)
 
 /* ---- types ---- */
 
-/* Returns the file types to list. Those that the caller asked for, if any; for a file to be served debug or code files, or both; for source
- * texts the types that can contain them; otherwise those of the module's object type. */
+/* Returns the file types to list: those that the caller asked for, if any; for a file to be served, debug and code files or (`is_narrow`)
+ * only one of these; for source texts the types that can contain them; otherwise those of the module's object type. */
 static struct wanted_types wanted_types(const struct search *search)
 {
     static const enum file_type sources[] = {FILE_SOURCEBUNDLE, FILE_PORTABLEPDB, FILE_ELF_DEBUG, FILE_WASM_DEBUG};
-    /* Per format debug, code, debug: from the first on these are the types for a debug file, from the second on those for a code file,
-     * the usual type first. A narrow search lists only the first of the two. */
+    /* Three per format: the first two are the types for a debug file, the last two those for a code file; the usual type is the first of
+     * the two, and the only one of a narrow search. */
     static const enum file_type served[] = {FILE_ELF_DEBUG,  FILE_ELF_CODE,  FILE_ELF_DEBUG,
                                             FILE_WASM_DEBUG, FILE_WASM_CODE, FILE_WASM_DEBUG};
     struct wanted_types wanted = {sources, sizeof sources / sizeof *sources};
@@ -385,7 +385,7 @@ static void report_download(struct sl_arena *arena, const struct candidate_file 
                                     .location = file->request.file->uri,
                                     .download = file->code,
                                     .features = file->features};
-    if (file->code == SL_PERMISSION_DENIED) {
+    if (file->code == SL_PERMISSION_DENIED) { /* only the reason: search_error_text() would add "permission denied: " */
         char *reason = sl_arena_strndup(arena, file->error.message, strlen(file->error.message));
         candidate->download_details = sl_str(reason ? reason : "");
     } else if (file->code != SL_OK && file->code != SL_NOT_FOUND && file->code != SL_MALFORMED) {
@@ -483,7 +483,8 @@ bool search_is_too_large(const struct search *search)
 /* ---- steps of a search ---- */
 
 /* Step when the features of all candidates are known: makes the report and chooses the best candidate. If a candidate that might be better
- * could not be looked up for lack of memory, the search fails with SL_BUSY: a retry may give another result. */
+ * could not be looked up for lack of memory, the search fails with SL_BUSY: a retry may give another result. Candidates that would have
+ * been better but were not found are looked up again in the background if that was long ago (renew_better). */
 static void choose_one(struct search *search)
 {
     struct candidate_file *chosen = NULL;
@@ -523,7 +524,7 @@ static void list_in_fiber(struct search *search)
     list(search);
 }
 
-/* First step: lists the files of the sources, in a fiber if that needs requests. */
+/* First step: lists the files of the sources, in a fiber if that needs requests. If that fails, lookup_files() sees search->failure. */
 static void begin_search(struct search *search)
 {
     search->next = lookup_files;

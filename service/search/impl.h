@@ -18,7 +18,8 @@ struct wanted_types { /* requested file types */
     size_t count;
 };
 
-/* Values of candidate_file_grade(): how good a candidate is for the purpose of a search; lower is better. */
+/* Values of candidate_file_grade(): how good a candidate is for the purpose of a search; lower is better. GRADE_SYMBOLS: it has only a
+ * symbol table; GRADE_ERROR: it could not be examined; GRADE_NONE: it has nothing that the purpose needs, or was not looked up. */
 enum { GRADE_BEST = 0, GRADE_SYMBOLS = 1, GRADE_ERROR = 3, GRADE_NONE = 4 };
 
 struct candidate_file { /* one candidate file */
@@ -103,7 +104,8 @@ struct search_hooks { /* what a search_target does differently; each may be NULL
     void (*had)(struct search_result *found, struct candidate_use *report);
 };
 
-/* Looks up the cache entry with this key, made from the chosen file; then the result is set and the search ends. */
+/* Looks up the cache entry with this key, made from the chosen file (`context`: what the entry's kind needs to make it); then the result
+ * is set and the search ends. */
 void search_lookup(struct search *search, const struct cache_key *key, const void *context);
 /* Replaces search_lookup() if the key cannot be made: ends the search with SL_CANCELLED or SL_BUSY. */
 void search_lookup_failed(struct search *search, enum sl_code code);
@@ -125,7 +127,8 @@ struct search_cache_value {
     struct sl_features features;
     struct fixed_load_address fixed_load;
     struct candidate_list candidates;
-    struct sl_str source, path; /* as in struct search_result, like `is_public` */
+    /* the following four: as in struct search_result */
+    struct sl_str source, path;
     bool is_public, is_best;
 };
 

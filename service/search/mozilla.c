@@ -137,7 +137,7 @@ enum sl_code mozilla_check_stores(const struct config *config)
     }
     if (asked)
         fiber_for_each(probe_store, waiting, asked, asked);
-    for (size_t i = 0; probes && i < count; i++)
+    for (size_t i = 0; probes && i < count; i++) /* out of memory: the stores count as reachable */
         if (probes[i].health && probes[i].health->code != SL_OK)
             failure = probes[i].health->code;
     sl_arena_free(&arena);

@@ -16,7 +16,8 @@
 #include "cache_kinds/sources.h"
 
 /* What a file is needed for. PURPOSE_DEBUG, _UNWIND, _SOURCE: an object with the features for it. PURPOSE_ANY_OBJECT: any object.
- * PURPOSE_DEBUG_FILE, _CODE_FILE: an ELF or WASM file to be served as it is, which stores debug sections (else a symbol table), or code.
+ * PURPOSE_DEBUG_FILE: an ELF or WASM file to be served as it is, with debug sections or, second best, only a symbol table.
+ * PURPOSE_CODE_FILE: such a file with code.
  * PURPOSE_ANY_FILE: any file of the given type that is not an object; the first available one, without candidates in the result. */
 enum purpose {
     PURPOSE_DEBUG,
@@ -75,7 +76,7 @@ struct search_result { /* result of the look-up of a module; everything but `ite
     enum sl_code code; /* SL_OK: `item` is set */
     struct sl_error error;
     struct cache_item *item; /* a reference: the entry made from the chosen file. NULL unless SL_OK */
-    /* The contents of `item`, by its type: one of the two, or both NULL. */
+    /* The contents of `item`, by its type. At most one of the two is not NULL. */
     const struct sl_symcache *symcache;
     const struct sl_ppdb_table *ppdb;
     struct sl_features features;          /* of the chosen object; all false if none */
@@ -87,7 +88,8 @@ struct search_result { /* result of the look-up of a module; everything but `ite
     bool is_best;               /* no other file can be better for the purpose */
     /* A file was left out as it is larger than search_scope.max_size, and no other file is of the best grade for the purpose. */
     bool is_too_large;
-    /* A source failed or memory was short, so there may be a better file than the chosen one, or one at all. A later search may find it. */
+    /* A source failed or memory was short: there may be a better file than the chosen one, or a file although none was chosen. A later
+     * search may find it. */
     bool undecided;
 };
 
@@ -113,14 +115,14 @@ struct supplied_object {
     struct supplied_entry *made; /* entries made from it, for later look-ups */
     size_t next_named;           /* another object of the same name: index plus 1; 0: there is none */
 };
-struct supplied_objects { /* zero, except `arena`, which contains it, and `bytes_left` */
+struct supplied_objects { /* all zero at first, except `arena`, in which this struct lies, and `bytes_left` */
     struct sl_arena *arena;
     uint64_t bytes_left; /* bytes that may still be unpacked from archives */
     struct supplied_object *items;
     size_t count, capacity;
     struct sl_map by_id;   /* from an id to the items that have it */
     struct sl_map by_name; /* from a name (sl_path_module_name) to the last item with it: index plus 1 */
-    bool ends;             /* the maps and entries are freed with the arena (sl_arena_on_free was called) */
+    bool ends; /* freeing the arena also frees the maps and entries: sl_arena_on_free() was called for that */
 };
 
 /* Adds the objects in a debug file, which may be compressed or a ZIP archive. `bytes` must live as long as the arena of `objects`. A file
@@ -223,7 +225,8 @@ struct jvm_query {
     const struct sl_jvm_mapper *mapper; /* if it is a mapping */
 };
 
-/* Answers all queries concurrently. False when cancelled: some may be answered then. Call search_release_jvm() in any case. */
+/* Finds the files of all queries concurrently and sets their answers. False when cancelled: some may be answered then. Call
+ * search_release_jvm() in any case. */
 bool search_find_jvm(const struct source *sources, size_t source_count, struct sl_str scope,
                      struct jvm_query *questions, size_t count, struct sl_arena *arena) SL_SUSPENDS;
 void search_release_jvm(struct jvm_query *questions, size_t count);
@@ -259,7 +262,7 @@ bool search_find_mozilla(const struct config *config, const struct mozilla_query
 extern const char mozilla_wrong_id_message[];
 
 /* Checks whether all configured stores answer: SL_OK; SL_DOWNLOAD_ERROR or SL_TIMEOUT if one does not; SL_NOT_FOUND: a bucket does not
- * exist. Asks the stores that were last heard of some seconds ago; takes at most three seconds. */
+ * exist. Asks the stores whose last answer is older than some seconds; takes at most three seconds. */
 enum sl_code mozilla_check_stores(const struct config *config) SL_SUSPENDS;
 
 extern const struct cache_kind kind_mozilla_syms; /* loaded: struct sl_symcache */

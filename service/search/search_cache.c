@@ -13,7 +13,7 @@ enum {
 
 struct used_entry { /* a cache entry that the search used */
     struct cache_handle handle;
-    /* a miss that the search passed to cache_renew(): the search is outdated when the miss is old enough for that */
+    /* a miss that the search passed to cache_renew(): once it is so old that cache_renew() would look it up again, so must the search */
     bool is_renewed;
 };
 
@@ -121,6 +121,7 @@ const struct search_cache_value *search_cache_get(const struct search_scope *whe
     if (!found)
         return NULL;
     struct search_cache_entry *r = LRU_ITEM(found, struct search_cache_entry, lru);
+    /* serial 0: no entry was made from a file */
     if (!is_still_valid(r) || (r->table.serial && !cache_peek_handle(&r->table, false, item))) {
         lru_remove(&searches, found);
         return NULL;
@@ -198,6 +199,7 @@ static bool fill_entry(struct search_cache_entry *r, const struct search *search
     r->lru.key = copy_text(&r->arena, key, &good);
     r->used_entry = SL_ARENA_ARRAY(&r->arena, struct used_entry, search->count + search->other_count);
     r->table = search->table.handle;
+    /* table.kind is set if the entry made from the chosen file was looked up: then it too must be in memory */
     return good && r->used_entry && record_entries(r, search->files, search->count) &&
            record_entries(r, search->others, search->other_count) && (!search->table.kind || r->table.serial) &&
            copy_value(r, outcome);

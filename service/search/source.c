@@ -42,7 +42,7 @@ static void open_all(void *arg)
     if (result->count || result->code == SL_CANCELLED)
         return;
     struct search inside;
-    search_embedded_ppdb(search, &inside);
+    search_embedded_ppdb(search, &inside); /* also sets up `inside` if there is nothing to search for */
     if (inside.failure.code != SL_OK) {
         result->code = inside.failure.code;
         return;
@@ -157,7 +157,7 @@ static void make_etag(const struct cache_key *key, const struct cache_item *item
     size_t size = 0;
     cache_relative_path(key->text, kind_objects.version, false, path);
     out[size++] = '"';
-    for (const char *at = strchr(path, '/'); at && *at && size <= 16; at++)
+    for (const char *at = strchr(path, '/'); at && *at && size <= 16; at++) /* `size` counts the quote too */
         if (*at != '/')
             out[size++] = *at;
     snprintf(out + size, 64 - size, "-%zx-%llx\"", item->mapping.bytes.size, (unsigned long long)item->time_created);

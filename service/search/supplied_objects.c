@@ -100,8 +100,8 @@ static struct object_key make_path_key(struct sl_str path)
     return make_key('n', name.data, name.size);
 }
 
-/* Registers the object under a key; does nothing for "no key" (size 0). Replaces an object with the same features and a lower age. False
- * when out of memory. */
+/* Registers the object under a key; does nothing for "no key" (size 0). Replaces an object with the same features and a lower age, as an
+ * object also serves modules with a lower age. False when out of memory. */
 static bool add_key(struct supplied_objects *objects, size_t index, struct object_key key)
 {
     struct sl_str view = {key.text, key.size};
@@ -280,6 +280,7 @@ enum sl_code supplied_objects_add(struct supplied_objects *objects, struct sl_st
                                   struct sl_error *error)
 {
     struct supplied_file file = {.objects = objects, .name = name, .bytes = bytes};
+    /* first call: lets the arena call release_entries() when it is freed */
     if (!objects->ends && !(objects->ends = sl_arena_on_free(objects->arena, release_entries, objects)))
         return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = read_supplied(&file, error);
@@ -385,9 +386,7 @@ static bool has_same_ids(const struct supplied_object *a, const struct supplied_
 bool supplied_objects_find_named(const struct supplied_objects *objects, struct sl_str path, bool newest,
                                  struct object_id *id, size_t *parts)
 {
-    enum {
-        MOST = 64
-    }; /* objects of one name that are compared; more count as ambiguous (`at` is not 0 after the loop) */
+    enum { MOST = 64 }; /* objects with the name that are compared: if there are more, their ids count as different */
     const struct supplied_object *best = NULL;
     size_t count = 0;
     bool same = true;
@@ -404,7 +403,7 @@ bool supplied_objects_find_named(const struct supplied_objects *objects, struct 
         *parts = common;
         same = true;
     }
-    if (!best || !((same && !at) || newest))
+    if (!best || !((same && !at) || newest)) /* at != 0: there are more than MOST */
         return false;
     id->code_id = best->code_id;
     id->debug_id = best->debug_id;

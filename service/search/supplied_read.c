@@ -31,7 +31,8 @@ static bool fail_memory(struct supplied_reading *r)
 static bool put(struct supplied_reading *r, const void *data, size_t size)
 {
     if (!sl_write_all_at(r->out, (struct sl_bytes){data, size}, r->written)) {
-        sl_fail(r->error, SL_INTERNAL, "cannot write the files of an archive");
+        sl_fail(r->error, SL_INTERNAL,
+                "cannot write the objects of a debug file to a temporary file: is the disk full?");
         return false;
     }
     r->written += size;
@@ -87,6 +88,7 @@ static bool add_object(struct supplied_reading *r, const struct supplied_text *n
 static bool add_file(struct supplied_reading *r, struct supplied_text name, struct sl_bytes file, bool is_unpacked,
                      uint64_t begin)
 {
+    /* identity: the objects' ids and features are enough here, nothing else is read */
     const struct sl_object_limits limits = {.identity = true, .budget = &r->conversion->budget};
     struct sl_archive archive;
     struct sl_object *object;
@@ -105,8 +107,8 @@ static bool add_file(struct supplied_reading *r, struct supplied_text name, stru
 
 /* ---- archives ---- */
 
-/* Unpacks a member of a ZIP archive and adds it if it is an object. A member that cannot be unpacked, or has more bytes than may still be
- * unpacked (r->left), is skipped. False only on lack of memory or a write error. */
+/* Unpacks a member of a ZIP archive and adds it if it is an object. A member that cannot be unpacked, also for lack of memory, or has more
+ * bytes than may still be unpacked (r->left), is skipped. False if its objects cannot be recorded: lack of memory, or a write error. */
 static bool add_member(struct supplied_reading *r, const struct sl_zip *zip, const struct sl_zip_entry *entry)
 {
     struct sl_buf out = {.budget = &r->conversion->budget};

@@ -1,3 +1,4 @@
+/* Storage areas (store/area.h): each function calls that of the area's back end, directory.c or bucket.c. */
 #include "store/impl.h"
 
 #include <unistd.h>
@@ -58,6 +59,7 @@ enum sl_code store_area_replace(const struct store_area *area, struct sl_str nam
                                 bool *conflict, struct sl_error *error)
 {
     *conflict = false;
+    /* a directory has no `replace`: there the caller's lock prevents conflicts */
     return area->type->replace ? area->type->replace(area, name, work, meta, media_type, before, conflict, error)
                                : area->type->put(area, name, work, meta, media_type, error);
 }
@@ -98,7 +100,8 @@ enum sl_code store_area_read(const struct store_area *area, struct sl_str name, 
         return code;
     struct text_copying copy = {mapping.bytes, text};
     if (mapping.bytes.size > SMALL_OBJECT)
-        code = sl_fail(error, SL_MALFORMED, "the object in the upload store is too large for a JSON text");
+        code = sl_fail(error, SL_MALFORMED, "\"" SL_STR_FMT "\" in the upload store is too large for a JSON text",
+                       SL_STR_ARG(name));
     else
         code = pool_call(POOL_IO, copy_text, &copy, error);
     pool_unmap(&mapping);

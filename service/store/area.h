@@ -57,7 +57,8 @@ void store_tmp_file_discard(struct store_tmp_file *work);
 /* Discards the file from the loop thread: on the pool, as the disk may be slow. */
 void store_tmp_file_discard_on_pool(struct store_tmp_file *work) SL_SUSPENDS;
 
-/* Reads the properties of a file. `with_md5`: also compute the MD5 of a plain file of a directory, which may take long. */
+/* Reads the properties of a file. `with_md5`: also get the MD5 of an uncompressed file; in a directory it must be computed, which may take
+ * long. */
 enum sl_code store_area_stat(const struct store_area *area, struct sl_str name, bool with_md5, struct store_meta *meta,
                              struct sl_error *error) SL_SUSPENDS;
 /* Publishes the temporary file under the name, replacing an existing file, and closes it, also on failure. All contents must have been

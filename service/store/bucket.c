@@ -87,8 +87,10 @@ static enum sl_code put_described(const struct store_area *area, struct sl_str n
                                        .no_transform = true,
                                        .encoding = meta->is_packed ? "gzip" : NULL,
                                        .metadata = metadata,
+                                       /* an uncompressed object's own size and ETag say the same */
                                        .metadata_count = meta->is_packed ? 2 : 0,
                                        .if_absent = conflict && !before,
+                                       /* empty: the server has sent no version to compare with */
                                        .if_version = conflict && before && *before->version ? before->version : NULL};
     enum sl_code code = put_file(area, name, work->fd, contents, conflict ? conflict : &no_conflict, error);
     store_tmp_file_discard_on_pool(work);

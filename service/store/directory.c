@@ -125,6 +125,7 @@ static enum sl_code directory_stat_job(void *arg, struct sl_error *error)
 {
     const struct directory_job *job = arg;
     char path[OBJECT_PATH];
+    /* O_NONBLOCK: opening a FIFO, which is no file of the store, must not wait */
     int fd = object_path(job->area, job->name, path) ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
     if (fd < 0)
         return directory_fail(errno, "cannot open a file of the upload store", error);
@@ -494,7 +495,7 @@ static enum sl_code directory_list(const struct store_area *area, struct sl_str 
     for (size_t i = 0; *names && i < job.count; i++) {
         (*names)[i] = (struct sl_str){sl_arena_strndup(arena, job.names[i].data, job.names[i].size), job.names[i].size};
         if (!(*names)[i].data)
-            *names = NULL;
+            *names = NULL; /* ends the loop: out of memory */
     }
     *count = *names ? job.count : 0;
     sl_arena_free(&job.arena);

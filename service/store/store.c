@@ -1,3 +1,4 @@
+/* Mozilla's symbol store (store/store.h): opens it, makes sources of it for searches, and removes what has expired. */
 #include "store/impl.h"
 
 #include <errno.h>
@@ -51,7 +52,7 @@ enum sl_code store_init(const struct config *config, struct sl_error *error)
     else if (bucket_is_configured(&store.config->bucket))
         code = store_area_open_bucket(&store.area, &store.config->bucket, &store.arena, error);
     else
-        code = sl_fail(error, SL_NOT_FOUND, "no upload store is configured");
+        code = sl_fail(error, SL_NOT_FOUND, "no upload store is configured (mozilla.store)");
     if (code == SL_OK && !make_sources(SL_STR(""), &store.arena, store.sources))
         code = sl_fail(error, SL_BUSY, "out of memory");
     if (code != SL_OK)
@@ -141,7 +142,7 @@ bool store_location(struct sl_str scope, enum store_part part, struct sl_str key
 static const uint8_t gzip_begin[10] = {0x1F, 0x8B, 8, 4, 0, 0, 0, 0, 0, 255};
 static const uint8_t gzip_field[6] = {28, 0, 'S', 'L', 24, 0};
 
-/* Writes the fixed part of the header, then the extra field with the size in little-endian and the MD5. */
+/* Writes the 16 fixed bytes of the header, then the size in little-endian (8 bytes) and the MD5 (16 bytes). */
 void store_gzip_header_write(uint64_t original_size, const uint8_t md5[16], uint8_t head[STORE_GZIP_HEADER_SIZE])
 {
     memcpy(head, gzip_begin, sizeof gzip_begin);

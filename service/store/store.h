@@ -61,8 +61,8 @@ enum sl_code store_fail_write(struct sl_error *error, int number, const char *pl
 enum { STORE_GZIP_HEADER_SIZE = 10 + 2 + 4 + 24 };
 void store_gzip_header_write(uint64_t original_size, const uint8_t md5[16], uint8_t head[STORE_GZIP_HEADER_SIZE]);
 
-/* Reads the properties of an object; SL_NOT_FOUND. `with_md5`: also compute the MD5 of a plain object, which may
- * take long. */
+/* Reads the properties of an object; SL_NOT_FOUND. `with_md5`: also get the MD5 of an uncompressed object, which may take long, as a
+ * directory has to compute it. */
 enum sl_code store_stat(struct sl_str name, bool with_md5, struct store_meta *meta, struct sl_error *error) SL_SUSPENDS;
 
 /* Publishes the temporary file under the name, replacing an existing object, and closes it, also on failure. All contents must have been

@@ -1,8 +1,8 @@
 /* The cache of answers of the upload store to look-ups of modules: until the store changes, an answer needs no access to disk or bucket.
  *
  * Whoever changes the published symbfiles also changes the file (in a bucket: object) `generation` in the store. Each process reads it
- * at a look-up if it last did so a second ago, and drops all cached answers if it has changed. The process that makes a change drops its
- * own answers at once. If there are too many, the least recently used are dropped. */
+ * at look-ups, at most once a second, and drops all cached answers if it has changed. The process that makes a change drops its own
+ * answers at once. If there are too many, the least recently used are dropped. */
 #include "symbfile_store/bucket.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static bool generation_path(const char *store, char out[STORE_PATH])
 bool store_changed(const char *store)
 {
     char path[STORE_PATH];
-    struct change_counter before;
+    struct change_counter before; /* both are not used */
     int64_t made;
     errno = ENAMETOOLONG; /* of generation_path; change_counter_bump sets its own */
     return generation_path(store, path) && change_counter_bump(path, false, &before, &made);
@@ -88,7 +88,7 @@ bool answers_get(struct sl_str key, struct upload_answer *answer)
     if (!found)
         return false;
     const struct cached_answer *entry = LRU_ITEM(found, struct cached_answer, lru);
-    *answer = entry->found ? *entry->found : (struct upload_answer){.found = false};
+    *answer = entry->found ? *entry->found : (struct upload_answer){.found = false}; /* NULL: nothing was uploaded */
     return true;
 }
 
@@ -120,7 +120,7 @@ struct answers_check {          /* reads the generation on the pool */
 static void read_generation_job(void *arg)
 {
     struct answers_check *check = arg;
-    if (!symbfile_store_dir(check->store))
+    if (!symbfile_store_dir(check->store)) /* no store: check->seen stays zero, as if it never changed */
         return;
     char path[STORE_PATH];
     if (!store_present(check->store))

@@ -1,4 +1,4 @@
-/* The upload store in a bucket: reads, writes and lists its objects, and finds published symbfiles. */
+/* Uploaded symbfiles in a bucket: reads, writes and lists objects, and finds published "sets" (a set is all parts of one upload). */
 #include "symbfile_store/bucket.h"
 
 #include <inttypes.h>
@@ -90,8 +90,8 @@ void remote_home(const struct symbfile_key *file_key, char out[OBJECT_NAME])
     snprintf(out, OBJECT_NAME, "%.*s%.2s/%s/", OBJECT_NAME / 2, root, hex, hex); /* `root` is shorter, and never cut */
 }
 
-/* Parses the name of the object of a published set of this kind, "<kind>-<generation>-<parts>-<records>-<upload id>". False for other
- * names. The generation is the time of publication in microseconds since the epoch. */
+/* Parses the name of the object by which a set of this kind is published, "<kind>-<generation>-<parts>-<records>-<upload id>". False for
+ * other names. The generation is the time of publication in microseconds since the epoch. */
 static bool parse_marker(struct sl_str name, enum symbfile_kind kind, struct remote_marker *marker)
 {
     struct symbfile_set *set = &marker->set;
@@ -359,7 +359,7 @@ enum sl_code remote_info(const struct symbfile_key *file_key, struct symbfile_in
     struct object_store_call call = {.max_size = INFO_BYTES};
     enum sl_code code = remote_note(object_read(remote.bucket, sl_str(name), &text, &call, error), error);
     if (code == SL_OK)
-        info_parse(sl_buf_view(&text), info);
+        info_parse(sl_buf_view(&text), info); /* sets nothing if the text is damaged */
     sl_buf_free(&text);
     return code == SL_NOT_FOUND ? SL_OK : code;
 }
@@ -379,8 +379,8 @@ enum sl_code remote_changed(struct sl_error *error)
     return remote_write("symbfiles/generation", sl_str(hex), error);
 }
 
-/* Reads the random bytes that announce changes; zeros if nothing was ever uploaded. Has a short time limit and makes one attempt, as
- * look-ups wait for it. */
+/* Reads the random bytes that announce changes. If nothing was ever uploaded `number` stays as it is: the caller sets it to zeros before.
+ * Has a short time limit and makes one attempt, as look-ups wait for it. */
 enum sl_code remote_generation(uint64_t number[2], struct sl_error *error)
 {
     struct sl_buf text = {0};

@@ -41,7 +41,7 @@ const struct object_store *remote_bucket(void); /* NULL: the store is a director
 /* Records, for /status and the log, by the result of a request whether the store responds; returns `code`. */
 enum sl_code remote_note(enum sl_code code, const struct sl_error *error);
 
-/* Attributes with which objects are written; a copy gets the bytes. */
+/* Media type and other attributes of all objects that are written. Copy it and set the bytes in the copy. */
 extern const struct object_contents remote_contents;
 /* Writes an object, or replaces it. */
 enum sl_code remote_write(const char *name, struct sl_str text, struct sl_error *error) SL_SUSPENDS;
@@ -60,7 +60,8 @@ enum sl_code remote_changed(struct sl_error *error) SL_SUSPENDS;
 /* Reads the generation, which changes whenever something in the store has changed. */
 enum sl_code remote_generation(uint64_t number[2], struct sl_error *error) SL_SUSPENDS;
 
-/* Make the prefixes of object names: "symbfiles/" or "symbfiles/scopes/<scope>/"; and of an executable, "<root><aa>/<file id>/". */
+/* Make prefixes of object names: remote_root() "symbfiles/" or "symbfiles/scopes/<scope>/", called <root>; remote_home() that of an
+ * executable, "<root><aa>/<file id>/". */
 void remote_root(const char *scope, char out[OBJECT_NAME]);
 void remote_home(const struct symbfile_key *file_key, char out[OBJECT_NAME]);
 
@@ -68,8 +69,8 @@ struct remote_marker {       /* a published set */
     struct symbfile_set set; /* without its list of parts */
     char upload_id[65];
 };
-/* Gets the published sets of a kind, at most MARKERS. There may be several, as older ones are removed after a new one was published. */
 enum { MARKERS = 16 };
+/* Gets the published sets of a kind, at most MARKERS. There may be several, as older ones are removed after a new one was published. */
 enum sl_code remote_markers(const struct symbfile_key *file_key, enum symbfile_kind kind,
                             struct remote_marker markers[MARKERS], size_t *count, struct sl_error *error) SL_SUSPENDS;
 /* Returns the set with the highest generation; NULL if there is none. */
@@ -79,8 +80,8 @@ const struct remote_marker *remote_newest(const struct remote_marker *markers, s
 enum sl_code remote_manifest(const struct symbfile_key *file_key, struct symbfile_set *set, char parts[SET_NAME],
                              struct sl_error *error) SL_SUSPENDS;
 
-/* Calls `each` for all objects whose names begin with `prefix` and sort after `after`, in order, until it returns false. */
 typedef bool remote_listener(void *arg, const struct object_entry *object);
+/* Calls `each` for all objects whose names begin with `prefix` and sort after `after`, in order, until it returns false. */
 enum sl_code remote_list(const char *prefix, const char *after, remote_listener *each, void *arg,
                          struct sl_error *error) SL_SUSPENDS;
 /* Removes all objects whose names begin with `prefix`, and adds their number to `*count` (unless it is NULL). */

@@ -96,7 +96,7 @@ enum sl_code remote_list_parts(const struct symbfile_key *file_key, const char *
     *list = (struct remote_part_list){.skip = strlen(prefix)};
     if (!remote_parse_parts_name(name, &kind, &list->most))
         return sl_fail(error, SL_DOWNLOAD_ERROR,
-                       "the bucket of the upload store has parts of a symbfile below an invalid name");
+                       "the bucket of the upload store has parts of a symbfile below an invalid name: \"%s\"", name);
     enum sl_code code = remote_list(prefix, "", remote_note_part, list, error);
     return code == SL_OK && list->failed ? sl_fail(error, SL_BUSY, "out of memory") : code;
 }
@@ -242,11 +242,11 @@ static enum sl_code copy_part(const struct symbfile_key *file_key, const char *p
     snprintf(copy.path, sizeof copy.path, "%s/%s/%s", home, set->name, part);
     enum sl_code code = pool_run(POOL_IO, copy_file, &copy, error);
     if (code == SL_OK && copy.fd < 0)
-        code = sl_fail(error, SL_BUSY, "cannot create a temporary file for a symbfile part");
+        code = sl_fail(error, SL_BUSY, "cannot create a temporary file for a symbfile part: %s", copy.path);
     if (code == SL_OK)
         code = remote_note(object_get(remote_bucket(), sl_str(name), copy.fd, NULL, error), error);
     if (copy.fd >= 0 && pool_run(POOL_IO, copy_close, &copy, NULL) != SL_OK)
-        copy_close(&copy);
+        copy_close(&copy); /* the pool did not accept the work */
     return code;
 }
 
@@ -254,7 +254,7 @@ static enum sl_code copy_part(const struct symbfile_key *file_key, const char *p
 enum sl_code remote_copy_set(const struct symbfile_key *file_key, const char *parts, const struct symbfile_set *set,
                              char home[STORE_PATH], struct sl_error *error)
 {
-    static uint64_t number;
+    static uint64_t number; /* makes the names of this process's directories unique */
     char tmp[STORE_PATH];
     struct part_copy copy = {.fd = -1};
     if (!store_tmp(tmp))
@@ -264,7 +264,7 @@ enum sl_code remote_copy_set(const struct symbfile_key *file_key, const char *pa
     snprintf(copy.path, sizeof copy.path, "%s/%s", home, set->name);
     enum sl_code code = pool_run(POOL_IO, copy_begin, &copy, error);
     if (code == SL_OK && copy.fd < 0)
-        code = sl_fail(error, SL_BUSY, "cannot create a temporary directory for symbfile parts");
+        code = sl_fail(error, SL_BUSY, "cannot create a temporary directory for symbfile parts: %s", copy.path);
     for (size_t i = 0; code == SL_OK && i < set->have_count; i++)
         code = copy_part(file_key, parts, set, i, home, error);
     if (code != SL_OK)

@@ -1,5 +1,6 @@
-/* Uploaded symbfiles in a bucket, as sets of parts: stores parts, publishes complete sets, replaces and deletes sets. The caller holds the
- * lock of the executable, but that excludes other fibers of this process only: other processes and nodes may do the same concurrently. */
+/* Uploaded symbfiles in a bucket: stores parts, publishes a "set" (all parts of one upload) when it is complete, and deletes sets. The
+ * caller holds the lock of the executable, but that excludes other fibers of this process only: other processes and nodes may do the same
+ * concurrently. */
 #include "symbfile_store/bucket.h"
 
 #include <inttypes.h>
@@ -171,8 +172,9 @@ static enum sl_code publish(struct bucket_set_publishing *p, struct sl_error *er
     return SL_OK;
 }
 
-/* Called when all parts seem to be there: lists them again, as another node may have removed them meanwhile, checks them and publishes the
- * set. An invalid set is removed; if the store failed, the parts stay. False with `failure`. */
+/* Called when all parts seem to be there: lists them again, as another node may have removed some meanwhile. If all are there, checks them
+ * and publishes the set; else does nothing and returns true. An invalid set is removed; if the store failed, the parts stay. False with
+ * `failure`. */
 static bool complete(struct bucket_set_publishing *p, struct symbfile_failure *failure)
 {
     struct remote_part_list list;
@@ -339,7 +341,7 @@ static enum sl_code staged_status(const struct symbfile_key *file_key, enum symb
     snprintf(prefix + staged.skip, sizeof prefix - staged.skip, "%s-", symbfile_kind_names[kind]);
     *set = (struct symbfile_set){.kind = kind};
     enum sl_code code = remote_list(prefix, "", note_staged, &staged, error);
-    if (code != SL_OK || !remote_parse_parts_name(staged.name, &found, &set->parts))
+    if (code != SL_OK || !remote_parse_parts_name(staged.name, &found, &set->parts)) /* empty name: there is none */
         return code;
     code = remote_list_parts(file_key, staged.name, &list, error);
     set->have = list.parts;
@@ -352,6 +354,8 @@ static enum sl_code staged_status(const struct symbfile_key *file_key, enum symb
     return code;
 }
 
+/* Gets the published set of each kind or, if there is none, the incomplete one (known[kind]: there is one of both), with their parts.
+ * `*any`: there is a set of at least one kind; then `info` is read too. */
 enum sl_code remote_status(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
                            bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any, struct sl_error *error)
 {

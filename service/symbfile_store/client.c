@@ -40,7 +40,7 @@ static enum sl_code status_job(void *arg, struct sl_error *error)
 {
     const struct store_job_request *q = arg;
     enum sl_code code = symbfile_store_status(q->file_key, q->sets, q->known, q->info, q->any);
-    return code == SL_OK ? code : sl_fail(error, code, "cannot read the upload store");
+    return code == SL_OK ? code : sl_fail(error, code, "cannot read the uploads for an executable in the upload store");
 }
 
 /* Pool work: deletes the uploads for an executable; sets `*q->any` if there were some. */
@@ -49,7 +49,7 @@ static enum sl_code delete_job(void *arg, struct sl_error *error)
     const struct store_job_request *q = arg;
     *q->any = symbfile_store_delete(q->file_key);
     enum sl_code code = store_code(errno); /* of symbfile_store_delete: why it may not have found all of them */
-    return code == SL_OK ? code : sl_fail(error, code, "cannot read the upload store");
+    return code == SL_OK ? code : sl_fail(error, code, "cannot find all uploads to be deleted in the upload store");
 }
 
 enum sl_code symbfile_status(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],

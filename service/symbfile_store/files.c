@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TREE_DEPTH = 6 }; /* directories below that are not removed or measured; the store has fewer */
+enum { TREE_DEPTH = 6 }; /* only so many levels of directories are removed or measured; the store has fewer */
 
 /* Opens and closes each directory of the path from the store's directory on. On NFS that makes the client fetch the directory's current
  * attributes, so that changes by other nodes are seen. Does nothing if the store is not shared. */

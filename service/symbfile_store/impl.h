@@ -80,7 +80,7 @@ struct set_reader {
 };
 /* Decodes the next bytes of the current part. False with `failure` if they are invalid. */
 bool set_reader_feed(struct set_reader *reader, struct sl_bytes bytes, struct symbfile_failure *failure);
-/* Call it behind each part. False with `failure` if the symbfile that ends here is not complete. */
+/* Call it at the end of each part. False with `failure` if a symbfile ends there but is not complete. */
 bool set_reader_end_part(struct set_reader *reader, bool is_last, struct symbfile_failure *failure);
 void set_reader_close(struct set_reader *reader);
 

@@ -192,7 +192,8 @@ static size_t add_text(char out[ANSWER_KEY], size_t size, const char *text)
     return size + length;
 }
 
-/* Makes the key under which the answer to this search is cached. */
+/* Makes the key under which the answer to this search is cached: 'f' and the file id, or 'i' if there is none; then the other ids and the
+ * scope. */
 static struct sl_str make_answer_key(const struct symbfile_search *s, char out[ANSWER_KEY])
 {
     size_t size = 0;
@@ -336,7 +337,8 @@ static enum sl_code run_search(struct symbfile_search *s, struct sl_error *error
     if (code != SL_OK || s->code == SL_OK)
         return code;
     if (s->code == SL_BUSY || s->code == SL_CANCELLED)
-        return sl_fail(error, s->code, "out of memory or file descriptors");
+        return sl_fail(error, s->code, "%s",
+                       s->code == SL_CANCELLED ? "cancelled" : "out of memory or file descriptors");
     return sl_fail(error, SL_DOWNLOAD_ERROR, "cannot read the upload store: %.200s", s->error.message);
 }
 
