@@ -145,7 +145,8 @@ static enum sl_code read_generation(struct change_counter *seen, struct sl_error
     if (code != SL_OK)
         return code;
     if (check.number)
-        code = sl_fail(error, SL_DOWNLOAD_ERROR, "%s (is it mounted?): %s", check.store, strerror(check.number));
+        code = sl_fail(error, SL_DOWNLOAD_ERROR, "cannot read the upload store's directory %s (is it mounted?): %s",
+                       check.store, strerror(check.number));
     store_note(check.number ? error->message : NULL);
     return code;
 }

@@ -60,7 +60,9 @@ static enum sl_code pack_set(void *arg, struct sl_error *error)
     if (*p->copy)
         return store_pack_set(p->copy, &p->request->set, &p->pack, error);
     return store_home(&p->request->file_key, home) ? store_pack_set(home, &p->request->set, &p->pack, error)
-                                                   : sl_fail(error, SL_NOT_FOUND, "no upload store is configured");
+                                                   : sl_fail(error, SL_NOT_FOUND,
+                                                             "no upload store is configured: neither cache_dir nor "
+                                                             "symbfile.store_dir is set");
 }
 
 static void discard_pack(void *arg)
@@ -239,8 +241,11 @@ static enum sl_code get_info(const struct symbfile_key *file_key, struct symbfil
 {
     if (remote_bucket())
         return remote_info(file_key, info, error);
-    return symbfile_store_info(file_key, info) == SL_OK ? SL_OK
-                                                        : sl_fail(error, SL_BUSY, "out of memory or file descriptors");
+    return symbfile_store_info(file_key, info) == SL_OK
+               ? SL_OK
+               : sl_fail(error, SL_BUSY,
+                         "cannot read the description of an executable: out of "
+                         "memory or file descriptors");
 }
 
 /* Gets the published sets of the executable s->answer.file_key. True if the search is over: there is one, or it failed (s->code). */
@@ -417,7 +422,7 @@ void symbfile_sweep_repeatedly(void *unused)
     do {
         struct symbfile_store_size size = {0};
         struct sl_error error = {0};
-        enum sl_code code = pool_call(POOL_IO | POOL_HEAVY, sweep, &size, &error);
+        enum sl_code code = pool_call(POOL_IO | POOL_HEAVY, sweep, &size, &error); /* of a bucket: only its tmp/ */
         if (code == SL_OK && remote_bucket())
             code = remote_sweep(&error);
         if (code != SL_CANCELLED && code != SL_OK)

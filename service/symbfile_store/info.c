@@ -203,6 +203,7 @@ enum sl_code symbfile_store_find(const char *id, struct symbfile_key *file_key)
     enum sl_code code = dir ? SL_OK : store_code(errno);
     uint64_t newest = 0;
     unsigned looked_at = 0;
+    /* `dir` is NULL if no executable has the id: then there are no entries */
     for (struct dirent *e; code == SL_OK && looked_at < MAX_ALIASES; looked_at++) {
         if (!(e = dir_next(dir, NULL))) {
             code = errno ? store_code(errno) : SL_OK;

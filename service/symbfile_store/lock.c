@@ -15,10 +15,8 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 
-enum {
-    FIRST_WAIT_MS = 5,
-    LONGEST_WAIT_MS = 250
-}; /* pauses between attempts to lock the file; each is twice the last */
+/* Pauses between attempts to lock the file: each is twice as long as the one before, up to the longest. */
+enum { FIRST_WAIT_MS = 5, LONGEST_WAIT_MS = 250 };
 
 struct symbfile_lock_waiter { /* the queue for an executable: one fiber has its turn, others wait */
     struct fiber_wait_list next;
@@ -118,7 +116,7 @@ static void try_home_lock(void *arg)
     struct lock_attempt *attempt = arg;
     char home[STORE_PATH];
     char store[512];
-    errno = ENOENT;
+    errno = ENOENT; /* if there is no store */
     attempt->fd = -1;
     attempt->present = symbfile_store_dir(store) && store_present(store);
     if (attempt->present && store_home(attempt->file_key, home))

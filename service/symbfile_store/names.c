@@ -79,7 +79,7 @@ static bool is_plain(struct sl_str scope)
     bool plain = scope.size <= PLAIN;
     for (size_t i = 0; plain && i < scope.size; i++) {
         char c = scope.data[i];
-        plain = sl_is_digit(c) || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '-' || c == '_';
+        plain = sl_is_digit(c) || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '-' || c == '_'; /* | 32: lower case */
     }
     return plain;
 }
@@ -171,7 +171,7 @@ struct symbfile_set *store_sets(const char *home, size_t *count)
         sets[(*count)++] = set;
     }
     if (!reason)
-        reason = errno;
+        reason = errno; /* of dir_next: 0, or why reading the directory failed */
     if (dir)
         closedir(dir);
     errno = reason;

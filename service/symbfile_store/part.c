@@ -114,7 +114,7 @@ static bool report_decoding(struct symbfile_part *p, enum sl_code code, const st
         symbfile_fail_with_cause(failure, code, error->message);
         return false;
     }
-    snprintf(number, sizeof number, "%d", 1200 + (int)sl_symbfile_reader_problem(p->reader) % 100);
+    snprintf(number, sizeof number, "%d", 1200 + (int)sl_symbfile_reader_problem(p->reader) % 100); /* 1200 to 1299 */
     symbfile_fail(failure, 400, number, "Symbfile is malformed: %.200s.", error->message);
     return false;
 }
@@ -214,7 +214,7 @@ static bool step_gzip(struct symbfile_part *p, struct sl_bytes *in, size_t *size
     *size = OUT_STEP - p->zlib.avail_out;
     p->stream_ended = result == Z_STREAM_END;
     p->no_memory = result == Z_MEM_ERROR;
-    return result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR;
+    return result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR; /* Z_BUF_ERROR: it needs more input */
 }
 
 /* Decompresses all of `in` and decodes it. Ends early if the part turns out to be a piece of a split symbfile (SYMBFILE_PIECE): such a

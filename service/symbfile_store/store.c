@@ -257,6 +257,7 @@ bool symbfile_store_add(const struct symbfile_upload_set *a, struct symbfile_fai
     bool ok = add_part(a, home, root, &must_announce, failure);
     if (ok && fstat(a->fd, &st) == 0)
         store_grew((uint64_t)st.st_size);
+    /* announced also if `ok` is false: the description may have changed before the failure */
     if (must_announce && !store_changed(store) && ok)
         ok = store_fail(failure, "cannot announce a new symbfile to other processes");
     return ok;

@@ -14,7 +14,7 @@
 
 enum {
     TMP_AGE_S = 24 * 3600, /* age at which a temporary file counts as left behind by a crash */
-    TMP_DEPTH = 3,         /* of directories in tmp/, local copies of sets, that are removed */
+    TMP_DEPTH = 3,         /* depth to which directories in tmp/ (local copies of sets) are removed */
 };
 
 /* Counts the incomplete sets in an executable's directory that got no part for `ttl_s`; with `remove` removes them. */
@@ -116,9 +116,11 @@ enum sl_code symbfile_store_sweep(struct symbfile_store_size *size, struct sl_er
         return SL_OK;
     snprintf(path, sizeof path, "%s/tmp", store);
     if (!store_present(store))
-        return sl_fail(error, SL_DOWNLOAD_ERROR, "%s: %s", store, strerror(errno));
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "cannot read the upload store's directory %s (is it mounted?): %s",
+                       store, strerror(errno));
     if (!files_make_directory(path, 0750, FILES_DURABLE))
-        return sl_fail(error, SL_INTERNAL, "cannot create the upload store: %s", strerror(errno));
+        return sl_fail(error, SL_INTERNAL, "cannot create the directory %s in the upload store: %s", path,
+                       strerror(errno));
     store_changed(store); /* announces changes of processes that crashed before they could announce them */
     sweep_tmp(store, now);
     sweep_root(store, now, ttl_s, size);

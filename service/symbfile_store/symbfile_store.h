@@ -47,8 +47,8 @@ void symbfile_fail_with_cause(struct symbfile_failure *failure, enum sl_code cod
 /* Sets the failure "the store does not respond": 503, so that clients retry. `cause` goes to the log. */
 void symbfile_fail_unreachable(struct symbfile_failure *failure, const char *cause);
 
-/* An executable in one scope: its uploads are kept together. */
 enum { SYMBFILE_SCOPE = 36 };
+/* An executable in one scope: its uploads are kept together. */
 struct symbfile_key {
     struct sl_file_id file_id;
     char scope[SYMBFILE_SCOPE]; /* by symbfile_scope(); the rest is zeros */
@@ -80,8 +80,8 @@ bool symbfile_part_feed(struct symbfile_part *part, struct sl_bytes bytes, struc
 /* Checks, after the last bytes, that the part is not cut off. False with `failure`. */
 bool symbfile_part_finish(struct symbfile_part *part, struct symbfile_failure *failure);
 
-/* Results, valid after symbfile_part_finish(): contents; number of decoded records; bytes after decompression; whether the symbfile
- * itself ends too early. */
+/* Results, valid after symbfile_part_finish(): what the part contains; number of decoded records; bytes after decompression; whether the
+ * symbfile in the part ends too early. */
 enum symbfile_mode symbfile_part_mode(const struct symbfile_part *part);
 uint64_t symbfile_part_records(const struct symbfile_part *part);
 uint64_t symbfile_part_inflated(const struct symbfile_part *part);
@@ -148,14 +148,14 @@ struct symbfile_upload_set { /* a part that was received and decoded, and the se
     const struct symbfile_info *info; /* description of the executable in this request */
 };
 
-/* Locks an executable, so that its sets change one after the other. Waits at most `wait_ms`: then SL_BUSY. SL_CANCELLED; SL_NOT_FOUND if
- * nothing was uploaded for the executable, unless `make`; SL_DOWNLOAD_ERROR if the store is not reachable. Call symbfile_unlock() in any
- * case, also after an error. Loop thread. */
 struct symbfile_lock_waiter;
 struct symbfile_lock {
     int fd;                            /* of the locked file; -1: none */
     struct symbfile_lock_waiter *turn; /* queue of this process's fibers; NULL: none */
 };
+/* Locks an executable, so that its sets change one after the other. Waits at most `wait_ms`: then SL_BUSY. SL_CANCELLED; SL_NOT_FOUND if
+ * nothing was uploaded for the executable, unless `make`; SL_DOWNLOAD_ERROR if the store is not reachable. Call symbfile_unlock() in any
+ * case, also after an error. Loop thread. */
 enum sl_code symbfile_lock(const struct symbfile_key *file_key, bool make, uint64_t wait_ms, struct symbfile_lock *lock,
                            struct sl_error *error) SL_SUSPENDS;
 void symbfile_unlock(struct symbfile_lock *lock);
@@ -187,9 +187,12 @@ enum sl_code symbfile_store_find(const char *id, struct symbfile_key *file_key);
 
 /* ---- client.c: functions for a store of either type, a directory or a bucket; call them in a fiber ---- */
 
-/* Does what symbfile_store_add() does. */
+/* Stores a received part; publishes its set if all parts of that are there now. Call it under the lock of the executable. False with
+ * `failure`. */
 bool symbfile_add(const struct symbfile_upload_set *arrival, struct symbfile_failure *failure) SL_SUSPENDS;
-/* Does what symbfile_store_status() does. Errors except SL_BUSY, SL_INTERNAL and SL_CANCELLED mean that the store does not respond. */
+/* For responses: gets the published set of each kind or, without one, the incomplete set that was updated last, with its parts (free
+ * them). `known[kind]`: there is one; `*any`: there is one of any kind. Also gets the description of the executable. Errors except SL_BUSY,
+ * SL_INTERNAL and SL_CANCELLED mean that the store does not respond. */
 enum sl_code symbfile_status(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
                              bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any,
                              struct sl_error *error) SL_SUSPENDS;

@@ -127,7 +127,7 @@ static void advance_complete(struct part_table *table)
             i++;
             table->complete++;
         }
-        if (i < STEP)
+        if (i < STEP) /* a missing part, or the end of the table */
             return;
     }
 }

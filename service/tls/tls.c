@@ -184,6 +184,7 @@ enum sl_code tls_context_server(const struct tls_files *files, struct tls_contex
     if (code != SL_OK)
         return code;
     SSL_CTX_set_options((*out)->ssl, SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
+    /* OpenSSL requires such a name of servers that check client certificates */
     SSL_CTX_set_session_id_context((*out)->ssl, session_context, sizeof session_context - 1);
     SSL_CTX_set_alpn_select_cb((*out)->ssl, choose_protocol, NULL);
     return SL_OK;
