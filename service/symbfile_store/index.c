@@ -422,7 +422,8 @@ void symbfile_sweep_repeatedly(void *unused)
     do {
         struct symbfile_store_size size = {0};
         struct sl_error error = {0};
-        enum sl_code code = pool_call(POOL_IO | POOL_HEAVY, sweep, &size, &error); /* of a bucket: only its tmp/ */
+        /* if the store is a bucket, only temporary files are here */
+        enum sl_code code = pool_call(POOL_IO | POOL_HEAVY, sweep, &size, &error);
         if (code == SL_OK && remote_bucket())
             code = remote_sweep(&error);
         if (code != SL_CANCELLED && code != SL_OK)

@@ -17,7 +17,8 @@ struct tls_files {           /* paths */
 /* Certificate, key and authorities for new connections. */
 struct tls_context;
 
-/* Make a context. SL_MALFORMED if a file cannot be read or key and certificate do not match; the message says which and why. SL_BUSY. */
+/* Make the context of a server or a client. SL_MALFORMED if a file cannot be read or key and certificate do not match; the message says
+ * which and why. SL_BUSY. */
 enum sl_code tls_context_server(const struct tls_files *files, struct tls_context **context, struct sl_error *error);
 enum sl_code tls_context_client(const struct tls_files *files, struct tls_context **context, struct sl_error *error);
 void tls_context_free(struct tls_context *context);            /* may be NULL; existing connections continue */
@@ -51,10 +52,11 @@ enum tls_result tls_read(struct tls *tls, uint8_t *out, size_t capacity, size_t 
 
 bool tls_is_ready(const struct tls *tls);       /* the handshake is finished */
 const char *tls_version(const struct tls *tls); /* "TLSv1.3" */
-bool tls_write(struct tls *tls,
-               struct sl_bytes plaintext);      /* encrypts to the output; false: the connection is broken */
-void tls_close_notify(struct tls *tls);         /* adds a close_notify alert to the output, once */
 const char *tls_failure(const struct tls *tls); /* reason of TLS_FAILED, for the log */
+/* Encrypts to the output (tls_output). False: the connection is broken. */
+bool tls_write(struct tls *tls, struct sl_bytes plaintext);
+/* Adds a close_notify alert to the output, once. */
+void tls_close_notify(struct tls *tls);
 
 /* Returns the encrypted bytes to be sent, which the caller removes. tls_read(), tls_write() and tls_close_notify() may add some. */
 struct sl_buf *tls_output(struct tls *tls);

@@ -73,7 +73,7 @@ static enum sl_code pdb_check(const struct cache_item *file, const struct sl_deb
     if (code != SL_OK)
         return code;
     bool is_wanted = memcmp(result.debug_id.uuid, id->uuid, sizeof id->uuid) == 0 && result.debug_id.age >= id->age;
-    return is_wanted ? SL_OK : sl_fail(error, SL_NOT_FOUND, "the PDB has a different id");
+    return is_wanted ? SL_OK : sl_fail(error, SL_NOT_FOUND, "the PDB that was found has another id than the requested");
 }
 
 /* Finds the PDB on the configured sources. On SL_OK, `file` holds a reference to its cache entry. */
@@ -101,7 +101,8 @@ static enum sl_code pdb_find(const struct ms_symcache_query *q, struct sl_arena 
 static enum sl_code pdb_failed(enum sl_code code, struct sl_error *error)
 {
     if (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || code == SL_PERMISSION_DENIED) {
-        code = sl_fail(error, SL_DOWNLOAD_ERROR, "cannot get the PDB");
+        code =
+            sl_fail(error, SL_DOWNLOAD_ERROR, "cannot get the PDB now: a symbol source does not respond or refuses it");
         error->duration_ns = TRANSIENT_S * UINT64_C(1000000000);
     }
     return code;
@@ -275,7 +276,7 @@ static enum sl_code load_versions(void *arg, struct sl_error *error)
     if (!load->config->cache_dir)
         return SL_OK;
     snprintf(path, sizeof path, "%s/ms_symcaches", load->config->cache_dir);
-    mkdir(path, 0750);
+    mkdir(path, 0750); /* usually it exists; if it cannot be made, opening the file below fails */
     snprintf(path, sizeof path, "%s/ms_symcaches/versions", load->config->cache_dir);
     FILE *file = fopen(path, "re");
     if (!file && errno != ENOENT)
@@ -326,8 +327,8 @@ size_t ms_symcache_get_older(const struct config *config, const unsigned version
     size_t count = 0;
     if (!versions.is_loaded || !version_list_has(known, version))
         update_versions(config, version);
-    if (versions
-            .is_loaded) /* the list lacks it if there is no file, or it could not be written: not loaded again for that */
+    /* if the file could not be read or written, the list still lacks `version`: added here, so that the next call does not load again */
+    if (versions.is_loaded)
         version_list_add(&versions.list, version);
     for (size_t i = 0; i < known->count && count < max; i++)
         if (known->items[i][0] == version[0] && newest_first(known->items[i], version) > 0)

@@ -301,7 +301,8 @@ static enum sl_code take_result(struct transcode_process *run)
     if (from < 0 && sl_fail_errno(run->error, errno, "") == SL_BUSY) /* memory or descriptors were missing to open it */
         return SL_BUSY;
     if (from < 0)
-        return sl_fail(run->error, SL_MALFORMED, "the transcoder did not create the expected file");
+        return sl_fail(run->error, SL_MALFORMED,
+                       "the transcoder succeeded but created no SymCache file for this PDB, id and version");
     enum sl_code code = copy_result(run, from);
     close(from);
     return code;

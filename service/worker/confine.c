@@ -157,8 +157,8 @@ uint32_t confine(const struct confine_filter *filter, const struct confine_limit
         done |= MEASURE_USER_NAMESPACE;
     if (confine_files())
         done |= MEASURE_LANDLOCK;
-    bool few = limit_resource(RLIMIT_CORE, 0);
-    if (limit_resource(RLIMIT_NOFILE, confine_has_sanitizer() ? MAX_FILES_WITH_SANITIZER : MAX_FILES) && few)
+    bool no_core = limit_resource(RLIMIT_CORE, 0);
+    if (limit_resource(RLIMIT_NOFILE, confine_has_sanitizer() ? MAX_FILES_WITH_SANITIZER : MAX_FILES) && no_core)
         done |= MEASURE_LIMITS;
     if (limit_memory(limits))
         done |= MEASURE_MEMORY_LIMIT;

@@ -132,7 +132,7 @@ static void copy_program(scmp_filter_ctx rules, struct confine_filter *filter)
     int fd = memfd_create("filter", MFD_CLOEXEC);
     ssize_t size = fd >= 0 && seccomp_export_bpf(rules, fd) == 0 ? pread(fd, filter->code, sizeof filter->code, 0) : 0;
     sl_close(fd);
-    if (size > 0 && (size_t)size < sizeof filter->code)
+    if (size > 0 && (size_t)size < sizeof filter->code) /* a full buffer may be a program that was cut */
         filter->count = (unsigned short)((size_t)size / sizeof *filter->code);
 }
 

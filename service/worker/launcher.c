@@ -322,8 +322,9 @@ struct worker_launcher *worker_launcher_split(struct worker_launcher *launcher, 
         widen_send_buffer(made->socket);
         return made;
     }
+    /* ECONNRESET: the first launcher gave no answer */
     sl_fail_errno(error, good && message.what == LAUNCHER_FAILED ? message.number : ECONNRESET,
-                  "cannot start the launcher of workers");
+                  "cannot start a second launcher of workers");
     for (size_t i = 0; i < count; i++)
         close(fds[i]);
     free(made);

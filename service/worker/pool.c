@@ -87,7 +87,7 @@ struct worker_pool *worker_pool_open(struct worker_launcher *launcher, const str
     if (pool)
         free_pool(pool);
     worker_launcher_end(launcher);
-    sl_fail(error, SL_BUSY, "out of memory or threads");
+    sl_fail(error, SL_BUSY, "cannot open the pool of workers: out of memory or threads");
     return NULL;
 }
 

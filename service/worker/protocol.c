@@ -98,6 +98,8 @@ size_t worker_request_descriptors(const struct worker_request *request)
 }
 
 /* ---- answers ---- */
+
+/* Appends an answer, laid out as protocol.h shows, to `out`. False when out of memory. */
 bool worker_answer_encode(const struct worker_answer *answer, struct sl_buf *out)
 {
     sl_buf_u32(out, ANSWER);
@@ -175,7 +177,8 @@ union worker_control {
     char space[CMSG_SPACE(WORKER_MAX_DESCRIPTORS * sizeof(int))];
 };
 
-/* The socket keeps message boundaries, so sendmsg() sends the whole message or nothing. */
+/* Sends one message with copies of the descriptors; false with errno. The socket keeps message boundaries, so sendmsg() sends the whole
+ * message or nothing. */
 bool worker_send(int socket, struct sl_bytes message, const int *fds, size_t fd_count)
 {
     union worker_control control = {.space = {0}};
@@ -213,8 +216,8 @@ ssize_t worker_receive(int socket, void *message, size_t size, int *fds, size_t 
         *fd_count = (first->cmsg_len - CMSG_LEN(0)) / sizeof(int);
         memcpy(fds, CMSG_DATA(first), *fd_count * sizeof(int));
     }
-    if (got >= 0 &&
-        head.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) { /* cut: the kernel has closed descriptors that did not fit */
+    /* the message was cut, or the kernel has closed descriptors that did not fit */
+    if (got >= 0 && head.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
         for (size_t i = 0; fds && i < *fd_count; i++)
             close(fds[i]);
         errno = EPROTO;

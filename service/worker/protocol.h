@@ -26,8 +26,8 @@
 enum {
     WORKER_MAX_MESSAGE = 8192 + 1024,                             /* largest answer or hello, in bytes */
     WORKER_MAX_REQUEST = 12 * 1024 + 2 * WORKER_MAX_INLINE + 512, /* largest request, in bytes */
-    INLINE_ALIGNMENT =
-        16 /* the bytes of an inline input begin at such a multiple, as converters may read structs there */
+    /* the bytes of an inline input begin at a multiple of this in the message, as converters may read structs there */
+    INLINE_ALIGNMENT = 16
 };
 
 enum worker_access {                /* how a worker gets an input */
