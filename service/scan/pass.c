@@ -1,4 +1,4 @@
-/* A pass over a scanned directory: finds its files, reads those that are new or changed, publishes the index of all files. */
+/* A pass over a scanned directory: finds its files, makes a record (list of contents) of each new one, publishes the index of all. */
 #include "scan/pass.h"
 
 #include <errno.h>

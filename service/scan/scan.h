@@ -88,7 +88,7 @@ enum sl_code scan_find_by_name(const struct scan_name_query *query, struct sl_ar
                                struct scan_named_file **files, size_t *count, bool *complete,
                                struct sl_error *error) SL_SUSPENDS;
 
-/* A file outside of the scanned directories whose name may be that of a searched module too. */
+/* A file that is not in a scanned directory, but whose name may be that of a searched module. */
 struct scan_other_file {
     struct sl_str path; /* or only the file's name, if its directories are unknown */
     struct sl_index_id id;

@@ -56,7 +56,7 @@ struct source_package { /* texts lie in the arena */
     struct sl_index_file file;
 };
 
-struct package_search {           /* for pool work on the index of one scan at a time */
+struct package_search {           /* pool work, run for the index of one scan after the other */
     const struct sl_index *index; /* of `scan` */
     struct sl_bytes build_id;     /* of the program */
     struct sl_arena *arena;
@@ -287,7 +287,7 @@ enum sl_code scan_find_source(struct sl_bytes build_id, struct sl_str path, stru
 
 /* ---- files by their path ---- */
 
-struct name_search { /* for pool work on the index of one scan at a time */
+struct name_search { /* pool work, run for the index of one scan after the other */
     const struct scan_name_query *query;
     const struct sl_index *index;
     const char *pattern; /* NUL-terminated */

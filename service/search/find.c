@@ -1,4 +1,4 @@
-/* Chooses the best file for a module among everything the sources list. */
+/* Chooses the best file for a module among all that the sources list ("candidates"). A search is a chain of functions, its steps. */
 #include "search/impl.h"
 
 #include <stdlib.h>

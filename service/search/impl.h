@@ -100,7 +100,8 @@ struct search_hooks { /* what a search_target does differently; each may be NULL
     void (*ask)(struct search *search);
     /* Called if no file is usable, after the result was set to that: may try alternatives and change search and result. */
     void (*otherwise)(struct search *search);
-    /* Called when the entry made from the file is available (found->item): sets further members of the result. */
+    /* Called when the entry made from the file is available (found->item): sets further members of the result, and in `report`, for the
+     * response, what is missing in the entry. */
     void (*had)(struct search_result *found, struct candidate_use *report);
 };
 

@@ -162,7 +162,7 @@ static char upper(char c)
     return (char)(c >= 'a' && c <= 'z' ? c - 32 : c);
 }
 
-/* Makes `<debug file>/<DEBUG ID>`, with the id in upper case as on Mozilla's stores. */
+/* Makes `<debug file>/<DEBUG ID>`, with the id in upper case as on Mozilla's stores. False when out of memory. */
 static bool make_location(const struct object_id *id, struct sl_arena *arena, struct sl_str *location)
 {
     char text[SL_DEBUG_ID_TEXT];

@@ -135,9 +135,9 @@ enum sl_code supplied_objects_add(struct supplied_objects *objects, struct sl_st
 struct supplied_object *supplied_objects_find(const struct supplied_objects *objects, const struct search_target *use,
                                               const struct object_id *id);
 
-/* Sets `*id` to the ids of the module at `path`, by the objects with its name. Of these those count whose paths have the most components in
- * common with `path`, counted from the end; `*parts` is that number, 0 if no object has the name, also set if false is returned. If the
- * ids of these objects differ, the last one sent counts with `newest`; else the function returns false, as if there were none. */
+/* Sets `*id` to the ids of the module at `path`, by the objects with its file name. Only those objects count whose paths have the most
+ * components in common with `path`, counted from the end; `*parts` is that number (0: no object has the name), set in any case. If their
+ * ids differ, `newest` takes those of the object that was sent last; without it the result is false, as if there were none. */
 bool supplied_objects_find_named(const struct supplied_objects *objects, struct sl_str path, bool newest,
                                  struct object_id *id, size_t *parts);
 
@@ -170,12 +170,12 @@ bool search_is_passing(enum sl_code code);
 bool search_peek(const struct search_scope *where, const struct search_target *use, const struct object_id *id,
                  struct search_result *found);
 
-/* Does what search_find() does, for many modules in the running fiber. False when cancelled. */
 struct search_query {
     const struct search_target *use;
     const struct object_id *id;
     struct search_result *found;
 };
+/* Finds the best file, and gets the entry made from it, for many modules in the running fiber (search_find). False when cancelled. */
 bool search_find_all(const struct search_scope *where, const struct search_query *questions, size_t count) SL_SUSPENDS;
 
 /* Result of a search for source texts: all files that contain some, in the order in which to look for a text in them: source bundles first.
@@ -194,7 +194,7 @@ struct source_query {
     const struct object_id *id;
     struct source_lookup *result;
 };
-/* Does what search_find_source() does, for many modules in the running fiber. False when cancelled. */
+/* Finds the files with source texts of many modules in the running fiber (search_find_source). False when cancelled. */
 bool search_find_sources(const struct search_scope *where, const struct source_query *questions,
                          size_t count) SL_SUSPENDS;
 

@@ -26,7 +26,7 @@ enum sl_code store_area_open_directory(struct store_area *area, const char *root
                                        struct sl_error *error);
 /* Opens an area in a directory without touching the directory, which may be mounted later. It is made with the first file. */
 void store_area_use_directory(struct store_area *area, const char *root);
-/* Opens an area in a bucket, with texts of the configuration in the arena. Blocks. */
+/* Opens an area in a bucket. Allocates in the arena, which must outlive the area, like `config`. Blocks. */
 enum sl_code store_area_open_bucket(struct store_area *area, const struct bucket_config *config, struct sl_arena *arena,
                                     struct sl_error *error);
 
@@ -65,9 +65,9 @@ enum sl_code store_area_stat(const struct store_area *area, struct sl_str name, 
  * written. `media_type` is for buckets. */
 enum sl_code store_area_put(const struct store_area *area, struct sl_str name, struct store_tmp_file *work,
                             const struct store_meta *meta, const char *media_type, struct sl_error *error) SL_SUSPENDS;
-/* Does what store_area_put() does, if the file of that name has not changed since store_area_open() or _stat() read `before`; if `before`
- * is NULL: if there is no such file. Else nothing is stored and `*conflict` is true, with SL_OK. Conflicts are not detected in a directory,
- * where the caller must hold the lock of the name (store_area_lock), nor by servers without conditional requests (status 501). */
+/* Publishes the temporary file as store_area_put() does, but only if the file of that name has not changed since store_area_open() or
+ * _stat() read `before` (NULL: only if there is no such file). Else stores nothing: SL_OK with `*conflict`. Conflicts are not detected in a
+ * directory, where the caller must hold the lock of the name (store_area_lock), nor by servers without conditional requests. */
 enum sl_code store_area_replace(const struct store_area *area, struct sl_str name, struct store_tmp_file *work,
                                 const struct store_meta *meta, const char *media_type, const struct store_meta *before,
                                 bool *conflict, struct sl_error *error) SL_SUSPENDS;

@@ -117,7 +117,7 @@ struct text_putting { /* writes one text under several names */
     struct sl_error error;
 };
 
-struct text_put { /* writes it under one of the names: an item of fiber_for_each() */
+struct text_put { /* writes the text of `all` under one of the names: an item of fiber_for_each() */
     struct text_putting *all;
     struct sl_str name;
 };

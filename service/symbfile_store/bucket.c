@@ -285,12 +285,12 @@ enum sl_code remote_manifest(const struct symbfile_key *file_key, struct symbfil
             memcpy(parts, line, sizeof line);
         else if (set->have_count == set->parts)
             code = sl_fail(error, SL_DOWNLOAD_ERROR,
-                           "the list of a symbfile's parts in the bucket of the upload store is damaged");
+                           "the list of a symbfile's parts in the bucket of the upload store is damaged: %s", name);
         else if (!sl_grow(&set->have, &capacity, set->have_count + 1, sizeof *set->have))
             code = sl_fail(error, SL_BUSY, "out of memory");
         else if (!store_parse_part_name(line, &set->have[set->have_count++]))
             code = sl_fail(error, SL_DOWNLOAD_ERROR,
-                           "the list of a symbfile's parts in the bucket of the upload store is damaged");
+                           "the list of a symbfile's parts in the bucket of the upload store is damaged: %s", name);
     }
     sl_buf_free(&text);
     if (code == SL_OK && set->have_count == set->parts)
@@ -298,9 +298,10 @@ enum sl_code remote_manifest(const struct symbfile_key *file_key, struct symbfil
     free(set->have);
     set->have = NULL;
     set->have_count = 0;
-    return code == SL_OK ? sl_fail(error, SL_DOWNLOAD_ERROR,
-                                   "the list of a symbfile's parts in the bucket of the upload store is damaged")
-                         : code;
+    return code == SL_OK
+               ? sl_fail(error, SL_DOWNLOAD_ERROR,
+                         "the list of a symbfile's parts in the bucket of the upload store is damaged: %s", name)
+               : code;
 }
 
 /* ---- ids ---- */

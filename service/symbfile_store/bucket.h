@@ -124,7 +124,8 @@ void remote_clear_counts(void);
  * new temporary directory; remove it by remote_remove_copy(). */
 enum sl_code remote_copy(const struct symbfile_key *file_key, const struct symbfile_set *set, char home[STORE_PATH],
                          struct sl_error *error) SL_SUSPENDS;
-/* Does what remote_copy() does for the parts in set->have, published or not, which are in the bucket's directory `parts`. */
+/* Downloads the parts in set->have, published or not, from the bucket's directory `parts` to a new temporary directory, `home`, which
+ * remote_remove_copy() removes. */
 enum sl_code remote_copy_set(const struct symbfile_key *file_key, const char *parts, const struct symbfile_set *set,
                              char home[STORE_PATH], struct sl_error *error) SL_SUSPENDS;
 void remote_remove_copy(const char *home) SL_SUSPENDS;

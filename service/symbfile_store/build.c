@@ -1,4 +1,4 @@
-/* converter_symbfile_index: makes the index that look-ups read from the uploaded parts of a symbfile. */
+/* converter_symbfile_index: makes the index for look-ups out of the uploaded parts of a symbfile. */
 #include "symbfile_store/converters.h"
 #include "symbfile_store/impl.h"
 

@@ -150,8 +150,8 @@ enum sl_code answers_refresh(struct sl_error *error) SL_SUSPENDS;
 /* Returns the cached answer for `key`; false if there is none. */
 bool answers_get(struct sl_str key, struct upload_answer *answer);
 
+uint64_t answers_epoch(void); /* get it before a search, for answers_put() */
 /* Caches the result of a search, unless the store has changed since the search began: answers_epoch() returned `epoch` then. */
-uint64_t answers_epoch(void);
 void answers_put(struct sl_str key, const struct upload_answer *answer, uint64_t epoch);
 
 /* ---- files.c ---- */

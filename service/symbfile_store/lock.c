@@ -78,8 +78,9 @@ static enum sl_code turn_take(const struct symbfile_key *file_key, uint64_t unti
     *taken = turn;
     if (result == FIBER_WOKEN)
         return SL_OK;
-    return result == FIBER_CANCELLED ? sl_fail(error, SL_CANCELLED, "cancelled")
-                                     : sl_fail(error, SL_BUSY, "another upload of the same executable takes too long");
+    return result == FIBER_CANCELLED
+               ? sl_fail(error, SL_CANCELLED, "cancelled")
+               : sl_fail(error, SL_BUSY, "another upload of the same executable takes too long; try again later");
 }
 
 /* Tries to lock the file `lock` in the executable's directory. -1 with errno: EWOULDBLOCK if another process has the lock, ENOENT if the
@@ -105,7 +106,7 @@ int store_try_lock(const char *home, bool make)
 
 struct lock_attempt { /* try_home_lock() on the pool */
     const struct symbfile_key *file_key;
-    bool make;      /* the executable's directory, if it is missing */
+    bool make;      /* make the executable's directory if it is missing */
     bool present;   /* result: the store's directory is there */
     int fd, reason; /* result: locked file, -1: failed; errno */
 };
@@ -147,7 +148,7 @@ static enum sl_code lock_file(struct lock_attempt *attempt, uint64_t until_ms, s
         if (attempt->reason != EWOULDBLOCK)
             return sl_fail_errno(error, attempt->reason, "cannot lock a directory of the upload store");
         if (loop_now_ms() >= until_ms)
-            return sl_fail(error, SL_BUSY, "another process is changing uploads of this executable");
+            return sl_fail(error, SL_BUSY, "another process is changing uploads of this executable; try again later");
         count_waiting(1);
         bool slept = fiber_sleep(wait_ms);
         count_waiting(-1);

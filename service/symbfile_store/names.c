@@ -1,4 +1,4 @@
-/* The names of files and directories in the store of uploaded symbfiles, which contain all of its state. */
+/* Names of files and directories in the store of uploaded symbfiles: they are its state. A "set" is all parts of one upload. */
 #include "symbfile_store/impl.h"
 
 #include <errno.h>

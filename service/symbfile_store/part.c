@@ -1,4 +1,4 @@
-/* One part of an upload: decompresses it, determines its mode, and decodes it while it arrives. */
+/* One part of an upload: decompresses and decodes it while it arrives; finds its mode, a whole symbfile or a piece of one. */
 #include "symbfile_store/symbfile_store.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Files to receive parts, limited by the space in the store. */
+/* Temporary files for parts of uploads that arrive; none if the store of uploaded symbfiles is full. */
 #include "symbfile_store/impl.h"
 
 #include <errno.h>

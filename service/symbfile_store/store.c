@@ -1,5 +1,5 @@
-/* The store of uploaded symbfiles in a directory: stores parts, publishes complete sets of parts, replaces and deletes sets. All state
- * is in the names of files and directories. */
+/* Uploaded symbfiles in a directory: stores parts, publishes a "set" (all parts of one upload) when it is complete, and deletes sets. All
+ * state is in the names of files and directories. */
 #include "symbfile_store/impl.h"
 
 #include <errno.h>

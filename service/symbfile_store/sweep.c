@@ -1,4 +1,4 @@
-/* Cleans the store of uploaded symbfiles: removes uploads that were not completed in time, and measures what remains. */
+/* Cleans the store of uploaded symbfiles: removes sets (all parts of an upload) that were not completed in time, measures the rest. */
 #include "symbfile_store/impl.h"
 
 #include <dirent.h>

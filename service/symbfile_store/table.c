@@ -1,4 +1,4 @@
-/* The table of parts of an incomplete set: the file `table` in the set's directory; integers are little-endian:
+/* The table of the parts of an incomplete set (upload): the file `table` in the set's directory; integers are little-endian:
  *
  *     0    "SLUT"       written last when the table is rebuilt from the files
  *     8    u64          all parts below this number exist; it may be lower than the true value

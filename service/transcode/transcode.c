@@ -25,10 +25,10 @@
 
 enum {
     PATH_LENGTH = 1024,
-    OWN_WORDS = 8,       /* at most so many words of the command line besides the configured command */
+    OWN_WORDS = 8,       /* room for the words of the command line besides the configured command */
     LOG_MAX = 64 << 10,  /* bytes of the program's output that are logged */
-    ENVIRONMENT_OWN = 5, /* environment variables besides the configured ones */
-    TREE_DEPTH = 6,      /* directories below the run's directory that are removed */
+    ENVIRONMENT_OWN = 5, /* room for environment variables besides the configured ones */
+    TREE_DEPTH = 6,      /* levels of directories that are removed below the run's directory */
 };
 
 struct transcode_process {

@@ -5,6 +5,7 @@
 void conversion_begin(struct conversion *conversion, const struct worker_limits *limits, const struct sl_parallel *base,
                       bool (*must_stop)(void *clock))
 {
+    /* sl_budget_init() limits the steps of work by the size of the input; sl_budget_limit() adds the limits of memory and time */
     sl_budget_init(&conversion->budget, limits->input_size);
     cpu_clock_init(&conversion->clock, limits->max_time_ns);
     sl_budget_limit(&conversion->budget, limits->max_memory, must_stop, &conversion->clock);

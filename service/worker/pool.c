@@ -30,7 +30,7 @@ static void *read_events(void *arg)
         pool_on_launcher_message(pool, &message, count == 2 ? fds[0] : -1, count == 2 ? fds[1] : -1);
     }
     if (!atomic_load(&pool->is_aborted))
-        log_error("worker", "the launcher of workers has ended: no file can be converted");
+        log_error("worker", "the launcher of workers has ended: no file can be converted; restart the service");
     pool_on_launcher_lost(pool);
     return NULL;
 }

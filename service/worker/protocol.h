@@ -99,8 +99,8 @@ struct launcher_message {
     uint64_t max_memory, max_mapped; /* in START */
 };
 
+enum { WORKER_MAX_DESCRIPTORS = WORKER_MAX_INPUTS + 1 }; /* those of the inputs and of the output */
 /* Sends one message with descriptors, without raising SIGPIPE. False with errno. */
-enum { WORKER_MAX_DESCRIPTORS = WORKER_MAX_INPUTS + 1 };
 bool worker_send(int socket, struct sl_bytes message, const int *fds, size_t fd_count);
 
 /* Receives one message of at most `size` bytes. Returns its size, 0 if the peer has closed the socket, or -1 with errno: EPROTO if the

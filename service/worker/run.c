@@ -284,8 +284,8 @@ static enum sl_code send_to_a_worker(struct running_job *run, bool is_new, struc
         if (pool_is_cancelled(run->pool))
             return sl_fail(error, SL_CANCELLED, "cancelled");
     }
-    log_error("worker", "workers end before their first job", LOG_STR("report", run->report));
-    return sl_fail(error, SL_BUSY, "workers end before their first job");
+    log_error("worker", "worker processes end before their first job", LOG_STR("report", run->report));
+    return sl_fail(error, SL_BUSY, "worker processes end before their first job: see the log");
 }
 
 /* ---- the answer ---- */
@@ -348,8 +348,8 @@ static enum sl_code fail_death(int status, struct sl_error *error)
         return sl_fail(error, SL_BUSY,
                        "the worker process that read the file was killed from outside, perhaps for lack of memory");
     if (number == SIGBUS)
-        return sl_fail(error, SL_INTERNAL, "a file that was converted cannot be read");
-    const char *name = sigabbrev_np(number);
+        return sl_fail(error, SL_INTERNAL, "a file could not be read while it was converted: was it truncated?");
+    const char *name = sigabbrev_np(number); /* NULL for a real-time signal */
     if (number)
         return sl_fail(error, SL_MALFORMED, "the reader crashed on this file: signal %d (SIG%s)", number,
                        name ? name : "RT");
@@ -367,7 +367,7 @@ static enum sl_code fail_end(struct running_job *run, enum job_end end, int stat
     case JOB_OVER_WALL:
         outcome->end = SL_BUDGET_TIME;
         return conversion_fail_time(end == JOB_OVER_TIME ? limits->max_time_ns : limits->max_wall_ns, error);
-    case JOB_BROKEN: return sl_fail(error, SL_MALFORMED, "the reader gave no proper answer on this file");
+    case JOB_BROKEN: return sl_fail(error, SL_MALFORMED, "the worker process that read this file gave no valid answer");
     default: return fail_death(status, error);
     }
 }
@@ -550,6 +550,7 @@ static struct running_job *make_job(struct worker_pool *pool, const struct worke
         *code = sl_fail(error, SL_BUSY, "out of memory");
     if (!run)
         return NULL;
+    /* Only members that are read before they are set are initialised: the buffers are large. */
     run->pool = pool;
     run->function = function;
     run->call = call;
@@ -618,6 +619,8 @@ size_t worker_list_ready(struct worker_pool *pool, void **args, size_t most)
     return count > 0 ? (size_t)count : 0;
 }
 
+/* Prepares the job and sends it to an idle worker. NULL if that is not possible at once: then nothing has happened, and the caller lets
+ * another thread call worker_run(). */
 struct running_job *worker_begin(struct worker_pool *pool, const struct worker_function *function,
                                  const struct worker_call *call, void *result, void *arg)
 {

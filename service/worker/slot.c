@@ -266,7 +266,7 @@ static enum sl_code wait_for_worker_locked(struct worker_pool *pool, bool is_new
         if (pool_is_cancelled(pool))
             return sl_fail(error, SL_CANCELLED, "cancelled");
         if (pool->is_lost)
-            return sl_fail(error, SL_BUSY, "the launcher of workers has ended");
+            return sl_fail(error, SL_BUSY, "the launcher of workers has ended; restart the service");
         if ((*slot = find_idle_locked(pool, is_new))) {
             (*slot)->state = WORKER_BUSY;
             return SL_OK;
@@ -274,7 +274,7 @@ static enum sl_code wait_for_worker_locked(struct worker_pool *pool, bool is_new
         if (pool->failures != failures && !count_locked(pool, WORKER_BUSY) && !count_locked(pool, WORKER_IDLE))
             return sl_fail(error, SL_BUSY, "cannot start a worker: %s", strerror(pool->failure));
         unsigned starting = count_locked(pool, WORKER_STARTING);
-        /*  One new worker for each waiting thread, as far as the limit allows. */
+        /* one new worker for each waiting thread, as far as the limit allows */
         while (starting < pool->waiting && pool->failures == failures && start_locked(pool))
             starting++;
         if (is_new)

@@ -42,7 +42,7 @@ struct worker_limits {
     uint64_t max_memory;  /* bytes that the function may be charged for (sl_budget); 0 = no limit */
     uint64_t max_time_ns; /* CPU time, summed over threads */
     uint64_t max_wall_ns; /* 0 = no limit */
-    uint64_t input_size;  /* file size for the budget (sl_budget_init) */
+    uint64_t input_size;  /* size of the input in bytes, by which the steps of work are limited (sl_budget_init) */
     unsigned threads;     /* maximum number; 0 and 1 = one */
 };
 
@@ -150,6 +150,7 @@ struct worker_counts {
     uint64_t ended[WORKER_ENDS]; /* totals */
     int launcher;                /* process id; -1 = ended */
 };
+/* Counts the workers that exist now, and all that were started and have ended during a job so far. */
 struct worker_counts worker_pool_counts(struct worker_pool *pool);
 
 /* Gets the set of measures (confine.h) that confine the workers, as the first worker has reported it; starts a worker if there is none.

@@ -92,7 +92,7 @@ def test_hostile_files_kill_only_their_own_worker(work, objects):
             equal(status_of(s, f"deed-{name}", id_of(i)), status, "it is remembered")
             equal(deaths(s), known)
         equal(launcher_of(s), launcher)
-        line_tells(s, "garbage", "the reader gave no proper answer on this file")  # the log leaves out what comes too often
+        line_tells(s, "garbage", "the worker process that read this file gave no valid answer")  # the log leaves out what comes too often
         line_tells(s, "read", r"the reader crashed on this file: signal 11 \(SIGSEGV\)")
         if "BREACH" in s.logged() or f"{os.path.basename(harness.SYMLOOM)}+0x" not in s.logged():
             raise AssertionError(s.logged()[-3000:])

@@ -170,7 +170,7 @@ TEST(without_a_launcher_calls_come_back)
     wait_until_gone((pid_t)worker);
     struct test_answer answer = run_deed(pool, DO_NOTHING, 0);
     assert_int_equal(answer.code, SL_BUSY);
-    assert_string_equal(answer.error.message, "the launcher of workers has ended");
+    assert_string_equal(answer.error.message, "the launcher of workers has ended; restart the service");
     assert_int_equal(worker_pool_counts(pool).launcher, -1);
     worker_pool_close(pool);
     assert_int_equal(count_children(getpid()), 0);
@@ -270,7 +270,7 @@ TEST(a_machine_without_filters_runs_nothing, .alone = true)
     assert_int_equal(worker_pool_probe(pool, &measures, &error), SL_UNSUPPORTED);
     assert_string_equal(error.message, "this system has no seccomp filters: workers cannot be confined");
     assert_false(measures & MEASURE_FILTER);
-    assert_deed(pool, DO_NOTHING, 0, SL_BUSY, "workers end before their first job");
+    assert_deed(pool, DO_NOTHING, 0, SL_BUSY, "worker processes end before their first job: see the log");
     worker_pool_close(pool);
 }
 

@@ -114,7 +114,7 @@ TEST(a_crash_is_an_answer_about_the_file)
     assert_deed(pool, READ_NOWHERE, 0, SL_MALFORMED, "the reader crashed on this file: signal 11 (SIGSEGV)");
     assert_deed(pool, ABORT, 0, SL_MALFORMED, "the reader crashed on this file: signal 6 (SIGABRT)");
     assert_deed(pool, END_PROCESS, 0, SL_MALFORMED, "the reader crashed on this file: status 3");
-    assert_deed(pool, RAISE_SIGNAL, SIGBUS, SL_INTERNAL, "a file that was converted cannot be read");
+    assert_deed(pool, RAISE_SIGNAL, SIGBUS, SL_INTERNAL, "a file could not be read while it was converted: was it truncated?");
     assert_deed(pool, OVERFLOW_STACK, 0, SL_MALFORMED, "the reader crashed on this file: signal 11 (SIGSEGV)");
     assert_deed(pool, READ_OUT_OF_BOUNDS, UINT64_C(1) << 40, SL_MALFORMED,
                 confine_has_sanitizer() ? NULL : "the reader crashed on this file: signal 11 (SIGSEGV)");
@@ -197,7 +197,7 @@ TEST(a_result_that_the_check_refuses_breaks_the_protocol)
     struct test_answer answer = run_deed(pool, GIVE_BAD_RESULT, 0);
     assert_int_equal(answer.code, SL_MALFORMED);
     assert_int_equal(answer.result.value, 0);
-    assert_string_equal(answer.error.message, "the reader gave no proper answer on this file");
+    assert_string_equal(answer.error.message, "the worker process that read this file gave no valid answer");
     assert_in_range(worker_pool_counts(pool).ended[WORKER_BROKE_PROTOCOL], 1, 2); /* a used worker, and a new one */
 }
 
@@ -215,7 +215,7 @@ TEST(what_is_no_answer_is_refused)
     static const enum deed deeds[] = {ANSWER_GARBAGE, ANSWER_WITH_DESCRIPTOR, ANSWER_FOR_ANOTHER, ANSWER_TOO_LONG,
                                       CLOSE_SOCKET};
     for (size_t i = 0; i < sizeof deeds / sizeof *deeds; i++)
-        assert_deed(pool, deeds[i], 0, SL_MALFORMED, "the reader gave no proper answer on this file");
+        assert_deed(pool, deeds[i], 0, SL_MALFORMED, "the worker process that read this file gave no valid answer");
 }
 
 static void wait_ms(long ms)
