@@ -203,8 +203,8 @@ bool store_load_parts(const char *home, struct symbfile_set *set)
         if (ok)
             set->have[set->have_count++] = part;
     }
-    int reason = dir ? ENOMEM : errno;
-    ok = ok && errno == 0;
+    int reason = dir && !ok ? ENOMEM : errno; /* errno: of opendir, or of dir_next, 0 if it has read all entries */
+    ok = ok && reason == 0;
     if (dir)
         closedir(dir);
     if (!ok) {
