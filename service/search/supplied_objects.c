@@ -306,7 +306,7 @@ static enum sl_code convert_object(const struct supplied_object *object, const s
     struct conversion_description about = {.location = object->name, .kind = use->kind->name};
     struct converter_call call = {.options = CONVERTER_OPTIONS(options)};
     bool is_cfi = use->kind == &kind_cficaches;
-    if (is_cfi)
+    if (is_cfi) /* converter_cficache has only the limits as options */
         call.options = CONVERTER_OPTIONS(options.limits);
     converter_add_bytes(&call, INPUT_FILE, object->bytes);
     enum sl_code code =
@@ -416,6 +416,7 @@ bool supplied_objects_find_named(const struct supplied_objects *objects, struct 
 static void report_candidate(const struct search_scope *where, const struct supplied_object *object,
                              const struct search_target *use, struct search_result *found)
 {
+    /* "artifact": also the name of the form's parts in which clients send such files */
     struct candidate candidate = {.source = SL_STR("artifact"), .location = object->name, .features = object->features};
     if (use->report)
         *(struct candidate_use *)((char *)&candidate + use->report) = (struct candidate_use){.set = true};

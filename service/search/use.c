@@ -8,6 +8,7 @@ uint64_t symbol_table_base(const struct fixed_load_address *fixed_load, uint64_t
      * own ones, which is small. A larger distance means that the module was not loaded at its fixed address; then the fixed
      * address says nothing. */
     enum { MAX_DISTANCE = 1 << 20 };
+    /* unsigned: of the two differences the one in the wrong direction is huge */
     uint64_t above = fixed_load->address - image_address, below = image_address - fixed_load->address;
     bool near = above <= MAX_DISTANCE || below <= MAX_DISTANCE;
     return fixed_load->is_fixed && image_address && near ? fixed_load->address : image_address;

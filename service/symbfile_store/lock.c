@@ -139,7 +139,7 @@ static enum sl_code lock_file(struct lock_attempt *attempt, uint64_t until_ms, s
         if (attempt->fd >= 0)
             return SL_OK;
         if (!attempt->present || store_code(attempt->reason) == SL_DOWNLOAD_ERROR) {
-            if (attempt->reason != EWOULDBLOCK)
+            if (attempt->reason != EWOULDBLOCK) /* store_code() does not know it: the lock is taken, see below */
                 return sl_fail(error, SL_DOWNLOAD_ERROR, "cannot lock a directory of the upload store: %s",
                                strerror(attempt->reason));
         }
