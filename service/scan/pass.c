@@ -142,7 +142,7 @@ static enum sl_code merge_record(void *arg, struct sl_error *error)
     const struct record_merge *m = arg;
     struct sl_index_file file;
     if (!sl_index_file(m->record, 0, &file))
-        return sl_fail(error, SL_MALFORMED, "the record of a scanned file is damaged");
+        return sl_fail(error, SL_MALFORMED, "the cached list of a scanned file's contents is damaged");
     file.path = sl_str(pass_path(m->pass, m->found));
     file.size = m->found->size;
     file.mtime_ns = m->found->mtime_ns;

@@ -138,7 +138,7 @@ static enum sl_code open_record(struct sl_bytes bytes, void *opened, struct sl_e
     struct sl_index *index = opened;
     enum sl_code code = sl_index_open(bytes, index, error);
     return code == SL_OK && index->file_count != 1
-               ? sl_fail(error, SL_MALFORMED, "the record of a scanned file is damaged: it must be of one file")
+               ? sl_fail(error, SL_MALFORMED, "the list of a scanned file's contents is damaged: it is not of one file")
                : code;
 }
 

@@ -139,7 +139,8 @@ static enum sl_code walk_root(struct root_walk *w, struct sl_error *error)
     if (!real || size > MAX_PATH / 2 || stat(real, &st) != 0) { /* half of w->path is left for relative paths */
         int number = real ? ENAMETOOLONG : errno;
         free(real);
-        return sl_fail(error, SL_DOWNLOAD_ERROR, "cannot read the scanned directory: %s", strerror(number));
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "cannot read the scanned directory %s: %s", w->walk->root,
+                       strerror(number));
     }
     /* it is empty, maybe not mounted: the error keeps the old index in use */
     if (origin_check_directory(real, error) != SL_OK) {

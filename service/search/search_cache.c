@@ -221,8 +221,10 @@ void search_cache_put(const struct search *search, const struct search_target *u
                       const struct search_cache_value *outcome)
 {
     struct search_key key;
+    /* not cached: searches of a list of sources that has no number (list 0), as the key needs it; searches that a fiber has worked for
+     * (helped), which used cache entries of which the search has no handles; failures of this process */
     if (!search->list || search->helped || outcome->code == SL_BUSY || outcome->code == SL_CANCELLED)
-        return; /* helped: a fiber used cache entries of which the search has no handles */
+        return;
     struct sl_str text = make_key(&key, search->list, search->scope, use, search->id);
     struct search_cache_entry *r = text.data ? search_cache_entry_new() : NULL;
     if (!r)

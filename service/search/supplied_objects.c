@@ -23,7 +23,7 @@ struct supplied_entry {
     bool making;                    /* a fiber makes it now */
     bool made;                      /* `item` is final */
     struct fiber_wait_list waiting; /* fibers that wait for the one that makes it */
-    struct cache_item *item;        /* NULL if made: the object could not be converted */
+    struct cache_item *item;        /* if `made` is true: NULL = the object could not be converted */
     enum sl_arch arch;
     struct supplied_entry *next;
 };

@@ -113,7 +113,7 @@ static enum sl_code directory_examine(int fd, const struct directory_job *job, s
     meta->modified_ns = files_mtime_ns(&st);
     ssize_t n = pread(fd, head, sizeof head, 0);
     if (n < 0)
-        return sl_fail_errno(error, errno, "cannot read from the upload store");
+        return sl_fail_errno(error, errno, "cannot read a file of the upload store");
     meta->is_packed = store_gzip_header_read((struct sl_bytes){head, (size_t)n}, meta);
     if (!meta->is_packed && job->with_md5)
         meta->has_original = file_md5(fd, meta->md5);

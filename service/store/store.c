@@ -152,8 +152,8 @@ void store_gzip_header_write(uint64_t original_size, const uint8_t md5[16], uint
     memcpy(head + 24, md5, 16);
 }
 
-/* Reads size and MD5 from the header. False if the store has not written the file: it has other first 4 bytes or another extra field. Time,
- * flags and system, which other tools may set, are not compared. */
+/* Reads size (at offset 16) and MD5 (at 24) from the header. False if the store has not written the file: it has other first 4 bytes or
+ * another extra field. Time, flags and system, which other tools may set, are not compared. */
 bool store_gzip_header_read(struct sl_bytes head, struct store_meta *meta)
 {
     if (head.size < STORE_GZIP_HEADER_SIZE || memcmp(head.data, gzip_begin, 4) != 0 ||

@@ -111,7 +111,7 @@ static enum sl_code fail_reading(enum sl_code code, struct sl_error *error)
         return code;
     char what[sizeof error->message];
     snprintf(what, sizeof what, "%s",
-             code == SL_NOT_FOUND ? "the symbfile was replaced by a newer upload" : error->message);
+             code == SL_NOT_FOUND ? "the symbfile was replaced by a newer upload while it was read" : error->message);
     sl_fail(error, SL_DOWNLOAD_ERROR, "%s", what);
     error->duration_ns = READ_AGAIN_NS;
     return error->code;

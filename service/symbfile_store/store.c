@@ -380,6 +380,6 @@ enum sl_code store_pack_set(const char *home, const struct symbfile_set *wanted,
     if (ok)
         return SL_OK;
     if (failure.kind == SL_NOT_FOUND)
-        return sl_fail(error, SL_NOT_FOUND, "the symbfile was replaced by a newer upload");
+        return sl_fail(error, SL_NOT_FOUND, "the symbfile was replaced by a newer upload while it was read");
     return store_failure_code(&failure, error);
 }

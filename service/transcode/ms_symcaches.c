@@ -73,7 +73,7 @@ static enum sl_code pdb_check(const struct cache_item *file, const struct sl_deb
     if (code != SL_OK)
         return code;
     bool is_wanted = memcmp(result.debug_id.uuid, id->uuid, sizeof id->uuid) == 0 && result.debug_id.age >= id->age;
-    return is_wanted ? SL_OK : sl_fail(error, SL_NOT_FOUND, "the PDB that was found has another id than the requested");
+    return is_wanted ? SL_OK : sl_fail(error, SL_NOT_FOUND, "the PDB that was found has another id than requested");
 }
 
 /* Finds the PDB on the configured sources. On SL_OK, `file` holds a reference to its cache entry. */
@@ -306,7 +306,8 @@ static void update_versions(const struct config *config, const unsigned version[
     for (size_t i = 0; i < load.list.count; i++)
         version_list_add(&versions.list, load.list.items[i]);
     if (code != SL_OK)
-        log_warn("symcache", "older SymCache files may not be found", LOG_ERR(&error));
+        log_warn("symcache", "cannot load the list of transcoder versions; older SymCache files may not be found",
+                 LOG_ERR(&error));
     fiber_wake_all(&versions.loaded);
 }
 

@@ -268,7 +268,7 @@ static enum sl_code copy_result(struct transcode_process *run, int from)
     struct stat st;
     ssize_t n = 0;
     if (fstat(from, &st) != 0 || !S_ISREG(st.st_mode))
-        return sl_fail(run->error, SL_MALFORMED, "the transcoder's output is not a file");
+        return sl_fail(run->error, SL_MALFORMED, "the transcoder's output is not a regular file");
     if ((uint64_t)st.st_size > run->job->config->ms_symcache.max_output)
         return sl_fail(run->error, SL_MALFORMED, "the transcoder's output is larger than ms_symcache.max_output");
     for (uint64_t at = 0; (n = read(from, piece, sizeof piece)) > 0; at += (uint64_t)n)

@@ -130,7 +130,8 @@ static bool limit_memory(const struct confine_limits *limits)
         return false;
     uint64_t data = add_up(limits->max_memory, own_memory + thread_memory * limits->threads);
     bool done = limit_resource(RLIMIT_DATA, data);
-    if (limits->max_mapped) /* twice: arenas reserve addresses, and mappings begin and end at pages */
+    /* twice, and 1 GiB to spare: arenas reserve addresses, and mappings begin and end at pages */
+    if (limits->max_mapped)
         done = limit_resource(RLIMIT_AS, add_up(2 * data, add_up(limits->max_mapped, UINT64_C(1) << 30))) && done;
     return done;
 }

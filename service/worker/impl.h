@@ -43,7 +43,7 @@ struct worker_pool {
     unsigned waiting, waiting_for_new; /* threads in pool_take_worker */
     uint64_t failures;                 /* number of starts that failed */
     int failure;                       /* errno of the last failed start */
-    uint32_t measures;                 /* of the first worker that said hello; 0 = none yet */
+    uint32_t measures; /* what confines the first worker that said hello (confine.h); 0 = none has yet */
     uint64_t started, ended[WORKER_ENDS];
     struct worker_slot slots[LAUNCHER_MAX_WORKERS];
 };

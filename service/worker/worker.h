@@ -26,7 +26,8 @@
 /* The kernel passes at most 253 descriptors with a message. */
 enum { WORKER_MAX_INPUTS = 250, WORKER_MAX_OPTIONS = 4096, WORKER_MAX_RESULT = 4096, WORKER_MAX_THREADS = 64 };
 
-/* Inputs of at most this size are sent with the request instead of a descriptor; two of this size fit. In a job their `fd` is -1. */
+/* Inputs of at most this size are sent in the request, not as descriptors; a request has room for two of this size. In a job their `fd` is
+ * -1. */
 enum { WORKER_MAX_INLINE = 16 << 10 };
 
 struct worker_input {
