@@ -187,9 +187,9 @@ static void run_pass(void *arg)
     struct scan *scan = arg;
     struct sl_error error;
     uint64_t key = scan->key;
+    /* opens the index that an earlier process has written, so that only new and changed files are read */
     if (!scan->index)
-        scan_index_refresh(
-            scan); /* opens the index of an earlier process, so that only new and changed files are read */
+        scan_index_refresh(scan);
     enum sl_code code = scan_pass(scan->number, &error);
     scan->running = false;
     /* 0, at once: a reload has changed what is to be scanned */

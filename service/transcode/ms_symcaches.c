@@ -101,8 +101,7 @@ static enum sl_code pdb_find(const struct ms_symcache_query *q, struct sl_arena 
 static enum sl_code pdb_failed(enum sl_code code, struct sl_error *error)
 {
     if (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || code == SL_PERMISSION_DENIED) {
-        code =
-            sl_fail(error, SL_DOWNLOAD_ERROR, "cannot get the PDB now: a symbol source does not respond or refuses it");
+        code = sl_fail(error, SL_DOWNLOAD_ERROR, "cannot get the PDB now: a symbol source has failed");
         error->duration_ns = TRANSIENT_S * UINT64_C(1000000000);
     }
     return code;
