@@ -88,7 +88,7 @@ void scan_configure(struct config *config)
 
 void scan_close(void)
 {
-    scan_members_forget();
+    scan_members_forget(); /* package members that are kept for later requests (scan.prefetch) */
     for (size_t i = 0; i < CONFIG_MAX_SCANS; i++) {
         scan_index_forget(&scans[i]);
         scans[i] = (struct scan){.exists = false};

@@ -39,7 +39,7 @@ void scan_run(void *unused) SL_SUSPENDS;
 void scan_request_pass(void);
 
 /* Runs one pass in the running fiber: finds the directory's files, reads the new and changed ones, publishes the index. `scan` is the
- * index of the scan in the configuration. SL_DOWNLOAD_ERROR: the directory cannot be read; SL_BUSY; SL_CANCELLED. */
+ * scan's number in the configuration, from 0 on. SL_DOWNLOAD_ERROR: the directory cannot be read; SL_BUSY; SL_CANCELLED. */
 enum sl_code scan_pass(size_t scan, struct sl_error *error) SL_SUSPENDS;
 
 /* Frees all scans, at the end of the process. */
@@ -58,7 +58,7 @@ struct scan_state {
     uint64_t last_pass_ms; /* its duration */
     char last_error[496];  /* of the last pass; empty = none */
 };
-/* Gets the state of the scan with this index in the configuration; false if there are not so many scans. */
+/* Gets the state of the scan with this number in the configuration, from 0 on; false if there are not so many scans. */
 bool scan_get_state(size_t scan, struct scan_state *state);
 
 /* ---- look-ups for the debuginfod API ---- */

@@ -231,6 +231,7 @@ static enum sl_code get_text(const struct scan *scan, const struct indexed_file 
 {
     const struct config *config = config_retain(scan_config);
     struct remote_file file = {.source = find_source(config, scan), .type = FILE_SOURCEBUNDLE}; /* any type */
+    /* url, location and member are for files from the web; `entry` empty: the file itself is wanted, not one in it */
     struct source_request request = {.scope = SL_STR("global"),
                                      .url = SL_STR(""),
                                      .location = SL_STR(""),

@@ -404,6 +404,7 @@ static bool report_downloads(struct search *search)
         return search_fail(search, SL_BUSY);
     for (size_t i = 0; i < search->source_count; i++)
         if (search->listings[i].count == 0 && !search->listings[i].source->hides_misses)
+            /* the location is the text that Symbolicator's responses have */
             items[count++] = (struct candidate){.source = search->listings[i].source->id,
                                                 .location = SL_STR("No object files listed on this source"),
                                                 .download = SL_NOT_FOUND};

@@ -24,6 +24,7 @@ bool symbfile_add(const struct symbfile_upload_set *arrival, struct symbfile_fai
     if (remote_bucket())
         return remote_add(arrival, failure);
     enum sl_code code = pool_run(POOL_CONVERT, add_job, &adding, &error);
+    /* the pool could not run it to its end: SL_INTERNAL after a SIGBUS, else it was cancelled, or memory was short */
     if (code != SL_OK)
         symbfile_fail_with_cause(failure, code == SL_INTERNAL ? code : SL_BUSY, error.message);
     return adding.good;

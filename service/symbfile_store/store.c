@@ -136,6 +136,7 @@ static bool symbfile_store_publish(const char *home, struct symbfile_set *set, b
     for (size_t i = 0; i < count; i++)
         if (all[i].published && all[i].kind == set->kind && all[i].generation > newest)
             newest = all[i].generation;
+    /* compares the set with the newest published one; incomplete sets have generation 0 */
     for (size_t i = 0; i < count; i++) {
         if (all[i].kind != set->kind || all[i].generation != newest || !newest || all[i].parts != set->parts)
             continue;

@@ -344,7 +344,7 @@ void worker_launcher_forget(struct worker_launcher *launcher)
 
 void worker_launcher_end(struct worker_launcher *launcher)
 {
-    shutdown(launcher->socket, SHUT_RDWR);
+    shutdown(launcher->socket, SHUT_RDWR); /* the launcher kills the workers and exits when its socket is closed */
     while (waitpid(launcher->pid, NULL, 0) < 0 && errno == EINTR)
         ;
     close(launcher->socket);
