@@ -55,8 +55,8 @@ static uint32_t find_vcs(struct sl_str name)
     return 0;
 }
 
-/* Adds the record of one object, and its ids to the output. The object's bytes are `size` bytes at `offset` of r->out if it was unpacked,
- * else of the input file. */
+/* Adds the record of one object to r->records, and its ids to the output. False with r->error. The object's bytes are `size` bytes at
+ * `offset` of r->out if it was unpacked, else of the input file. */
 static bool add_object(struct supplied_reading *r, const struct supplied_text *name, bool is_unpacked, uint64_t offset,
                        uint64_t size, struct sl_object *object)
 {

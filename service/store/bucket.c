@@ -321,8 +321,9 @@ enum sl_code store_area_open_bucket(struct store_area *area, const struct bucket
                                                 .list = bucket_list,
                                                 .walk = bucket_walk,
                                                 .url = bucket_url};
-    const char *key;
+    const char *key; /* the faulty key of the configuration, not used here */
     *area = (struct store_area){NULL};
+    /* "uploads" is the label of its requests in the metrics */
     enum sl_code code = object_store_open(&area->bucket, config, "uploads", arena, &key, error);
     if (code == SL_OK)
         area->type = &type;

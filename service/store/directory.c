@@ -439,7 +439,8 @@ static enum sl_code directory_walk_job(void *arg, struct sl_error *error)
 {
     struct walking_job *job = arg;
     char path[OBJECT_PATH];
-    const struct dir_walk walk = {1, walk_visit, walk_enter, walk_failed, job};
+    const struct dir_walk walk = {
+        .depth = 1, .visit = walk_visit, .enter = walk_enter, .failed = walk_failed, .arg = job};
     if (!object_path(job->area, job->directory, path))
         return directory_fail(errno, "cannot list files of the upload store", error);
     dir_walk(&walk, AT_FDCWD, path);

@@ -36,6 +36,7 @@ void remote_open(const struct config *config)
     const struct bucket_config *bucket = &config->symbfile.bucket;
     if (remote.bucket || !bucket_is_configured(bucket))
         return;
+    /* "uploads" is the label of its requests in the metrics */
     if (object_store_open(&remote.store, bucket, "uploads", &remote.arena, &key, &error) == SL_OK)
         remote.bucket = &remote.store;
     else

@@ -103,9 +103,9 @@ static bool add_conditions(scmp_filter_ctx filter)
         /* its socket is descriptor 0 */
         ALLOW(recvmsg, 1, SCMP_A0(SCMP_CMP_EQ, 0)) && ALLOW(sendmsg, 1, SCMP_A0(SCMP_CMP_EQ, 0)) &&
         ALLOW(fcntl, 1, SCMP_A1(SCMP_CMP_EQ, F_GETFL)) && ALLOW(fcntl, 1, SCMP_A1(SCMP_CMP_EQ, F_GETFD)) &&
-        /*  new threads, but no processes and namespaces */
+        /* new threads, but no processes and namespaces */
         ALLOW(clone, 1, SCMP_A0(SCMP_CMP_MASKED_EQ, new_thread | new_namespace, new_thread)) &&
-        /*  signals to itself, as abort() sends; confine_filter_apply() replaces OWN_PID by the worker's pid */
+        /* signals to itself, as abort() sends; confine_filter_apply() replaces OWN_PID by the worker's pid */
         ALLOW(tgkill, 1, SCMP_A0(SCMP_CMP_EQ, OWN_PID));
     return good;
 }
@@ -155,7 +155,7 @@ bool confine_filter_apply(const struct confine_filter *filter)
 {
     struct confine_filter copy = *filter;
     bool found = false;
-    /*  Replaces the placeholder OWN_PID by this worker's pid, in all comparisons of the program. */
+    /* Replaces the placeholder OWN_PID by this worker's pid, in all comparisons of the program. */
     for (unsigned short i = 0; i < copy.count; i++) {
         struct sock_filter *step = &copy.code[i];
         if (BPF_CLASS(step->code) == BPF_JMP && step->k == OWN_PID) {

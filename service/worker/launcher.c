@@ -197,7 +197,8 @@ static void handle_request(void)
         start_launcher();
 }
 
-/* Ignores the signals of a terminal or a supervisor: the parent handles them and ends the launcher when its work is done. */
+/* Removes the service's signal handlers (of crash.c and sigbus_guard.c), which fork() has copied, and ignores the signals of a terminal or
+ * a supervisor: the parent handles them and ends the launcher when its work is done. */
 static void set_signals(void)
 {
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2};
@@ -240,7 +241,7 @@ static _Noreturn void launch(int socket, pid_t parent, const struct worker_funct
         dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0 || dup2(socket, SOCKET) < 0)
         _exit(1);
     closefrom(SOCKET + 1);
-    /*  A process group of its own, so that a signal to the service's group (Ctrl-C) does not reach workers: the service ends them. */
+    /* A process group of its own, so that a signal to the service's group (Ctrl-C) does not reach workers: the service ends them. */
     setpgid(0, 0);
     /* Leaves the directory where the service was started, so that it can be unmounted. In a root directory that is closed to the user of
      * the service this fails, and the launcher stays where it is. */

@@ -314,7 +314,7 @@ void pool_return_worker(struct worker_pool *pool, struct worker_slot *slot, uint
     pthread_mutex_lock(&pool->lock);
     const struct worker_settings *settings = &pool->settings;
     slot->state = WORKER_IDLE;
-    /*  A worker with too many jobs or too large a heap is replaced, to free its memory; one with old settings, to get the new ones. */
+    /* A worker with too many jobs or too large a heap is replaced, to free its memory; one with old settings, to get the new ones. */
     if (slot->is_dead || slot->generation != pool->generation || atomic_load(&pool->is_aborted) ||
         (settings->max_jobs && slot->jobs >= settings->max_jobs) ||
         (settings->max_heap && heap >= settings->max_heap) || is_place_wanted_locked(pool))
