@@ -43,8 +43,8 @@ static void find_build_id(struct sl_str rest, struct sl_str *id)
         *id = sl_scan_between(begin, end);
 }
 
-/* Finds the first "(PATH+0xOFFSET)" in the text; false if there is none. Sets `*open` to its opening bracket, `*close` behind its closing
- * one. */
+/* Finds the first "(PATH+0xOFFSET)" in the text and sets `*path` and `*offset`; `*open` is its opening bracket, `*close` the place behind
+ * its closing one. False if there is none. */
 static bool find_place(struct sl_str text, struct sl_str *path, uint64_t *offset, const char **open, const char **close)
 {
     const char *end = text.data + text.size, *at = text.data;
@@ -71,7 +71,7 @@ static bool find_place(struct sl_str text, struct sl_str *path, uint64_t *offset
 /* ---- sanitizers: "#0 0x5626e022f314  (/tmp/a+0x1314) (BuildId: ab)", "#0 0x.. in f (/tmp/a+0x1)", TSan's "<null> <null>" ---- */
 
 /* Reads the rest of a sanitizer's "#1 0x4011d6 in f (/bin/a+0x11d6) (BuildId: 12ab)". `place` is behind the address; " in f" may be
- * missing. The names that are looked up will replace the text from `place` up to the module's bracket. */
+ * missing. The names that are looked up will replace the text from `place` up to the module's bracket. False if there is no module. */
 static bool read_sanitizer(struct sl_text *t, struct sl_str line, const char *place, struct sl_text_frame *f)
 {
     struct sl_str path, id;
@@ -98,7 +98,8 @@ static bool split_source(struct sl_str *text, struct sl_text_frame *f)
     const char *end = text->data + text->size, *at = end;
     struct sl_str digits[2];
     unsigned count = 0;
-    for (; count < 2; count++) { /* backwards: the number that is read last is the line */
+    for (; count < 2;
+         count++) { /* from the end backwards: the number that is read last is the line, one before it the column */
         const char *last = at;
         while (at > text->data && sl_is_digit(at[-1]))
             at--;
@@ -162,8 +163,8 @@ static bool read_systemd(struct sl_text *t, struct sl_str line, const char *name
     if (end == name || end[-1] != ')' || !(open = memrchr(name, '(', (size_t)(end - name))))
         return false;
     const char *plus = memmem(open, (size_t)(end - open), " + 0x", 5);
-    struct sl_scan s = {plus ? plus + 3 : end, end};
-    if (!plus || plus == open + 1 || !sl_scan_0x(&s, &f->address) || s.at != end - 1)
+    struct sl_scan s = {plus ? plus + 3 : end, end};                                  /* at "0x" */
+    if (!plus || plus == open + 1 || !sl_scan_0x(&s, &f->address) || s.at != end - 1) /* open + 1: no module name */
         return false;
     f->format = SL_TEXT_SYSTEMD;
     f->base = SL_TEXT_OF_IMAGE;
@@ -219,7 +220,7 @@ static bool read_android(struct sl_text *t, struct sl_str line, struct sl_scan s
     find_build_id(rest, &id);
     f->format = SL_TEXT_ANDROID;
     f->base = SL_TEXT_OF_FILE;
-    f->module = sl_text_module(t, library_in_apk(path), id);
+    f->module = sl_text_module(t, library_in_apk(path), id); /* "base.apk!libx.so" becomes "libx.so" */
     sl_text_cut(f, line, s.end, s.end);
     return true;
 }
@@ -254,7 +255,7 @@ static bool read_after_number(struct sl_text *t, struct sl_str line, struct sl_s
 }
 
 /* Finds a frame that begins with `#` and a number, at the start of the line or behind a blank, `|`, `>` or `:` (is_edge);
- * read_after_number() recognises its format. */
+ * read_after_number() recognises its format. Tries only the first MAX_TRIES `#`, so that a line full of them does not cost much time. */
 static bool read_numbered(struct sl_text *t, struct sl_str line, struct sl_text_frame *f)
 {
     const char *end = line.data + line.size, *at = line.data;
@@ -303,6 +304,7 @@ static bool read_glibc(struct sl_text *t, struct sl_str line, struct sl_text_fra
         return false;
     f->format = SL_TEXT_GLIBC;
     f->symbol = sl_scan_between(open + 1, has_offset ? plus : open + 1);
+    /* "f+0x1d" counts from the symbol, "+0x11d6" is an address of the file */
     f->base = !has_offset ? SL_TEXT_OF_FILE : f->symbol.size ? SL_TEXT_OF_SYMBOL : SL_TEXT_OF_FILE;
     if (!has_offset) /* a program linked at a fixed address: addresses of the process are those of the file */
         f->address = f->absolute;
@@ -416,7 +418,7 @@ static bool read_rust(struct sl_text *t, struct sl_str line, struct sl_text_fram
 /* ---- Apple: "0   Demo   0x0000000100003f70 0x100000000 + 16240", "0   Demo   0x0000000100003f70 main + 40" ---- */
 
 /* Reads what follows the address in a frame of Apple's: "0xBASE + DECIMAL" gives `*base`, the load address of the image; "SYMBOL +
- * DECIMAL" gives f->symbol, and `*base` is 0. The decimal is not stored, as the frame's address says the same. */
+ * DECIMAL" gives f->symbol, and `*base` is 0. The decimal is not stored, as the frame's address says the same. False for other text. */
 static bool read_apple_place(struct sl_scan s, struct sl_text_frame *f, uint64_t *base)
 {
     uint64_t offset;
@@ -551,7 +553,8 @@ static bool is_behind(struct sl_str line, size_t at, const char *word, size_t si
 }
 
 /* Returns the flags HAS_... of impl.h that the character at `i`, with its neighbours, gives the line: HAS_0X for the x of "0x", HAS_SIGN
- * for "@", HAS_AT and HAS_ID for the blank of "at " and "id ", HAS_PLACE for the colon of ":12". */
+ * for "@", HAS_BRACES for the last brace of "{{{", HAS_AT and HAS_ID for the blank of "at " and "id "; for a colon, HAS_PLACE in ":12",
+ * HAS_SLASHES in "://", HAS_GO in ".go:". */
 static unsigned mark_at(struct sl_str line, size_t i)
 {
     char next = i + 1 < line.size ? line.data[i + 1] : 0;
@@ -597,7 +600,7 @@ static struct sl_text_frame blank_frame(void)
 bool sl_text_read_native(struct sl_text *t, struct sl_str line, unsigned marks, struct sl_text_frame *f)
 {
     size_t prefix = t->prefix < line.size ? t->prefix : 0;
-    *f = blank_frame();
+    *f = blank_frame(); /* before each try, as one that fails may leave members set */
     if ((marks & HAS_HASH) && read_numbered(t, line, f))
         return true;
     if (!(marks & HAS_0X))

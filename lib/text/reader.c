@@ -143,7 +143,7 @@ static bool read_part(struct sl_text *t, struct sl_str *rest, struct sl_text_pie
 {
     struct sl_str part = *rest;
     bool found = read_script(&part, piece) || part.size;
-    t->in_parts = found && part.size;
+    t->in_parts = found && part.size; /* other parts of this line follow */
     if (found)
         *rest = part;
     return found;
@@ -156,7 +156,10 @@ static bool read_line(struct sl_text *t, struct sl_str *rest, unsigned marks, st
     struct sl_str end, line = without_end(*rest, &end);
     if (sl_text_read_native(t, line, marks, &piece->native)) {
         piece->native.end = end;
-        learn_bias(t, &piece->native);
+        learn_bias(
+            t,
+            &piece
+                 ->native); /* a frame with both its addresses, in process and file, tells where its module is loaded */
         piece->kind = SL_TEXT_NATIVE;
         piece->format = piece->native.format;
         return return_rest(rest, piece);
@@ -197,7 +200,7 @@ bool sl_text_next(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *
      * before this line */
     if (!t->in_module_line && !t->out_of_memory && sl_text_next_ips(t, rest, piece)) {
         if (piece->kind == SL_TEXT_NATIVE) /* the JSON between frames does not count as lines of the format */
-            count(t, piece);
+            count(t, piece);               /* count() also turns frames beyond a limit into text to copy */
         return true;
     }
     if (rest->size > SL_TEXT_MAX_LINE || t->out_of_memory)

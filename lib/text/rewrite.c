@@ -64,12 +64,12 @@ static void put_sanitizer_call(const struct sl_text_frame *f, const struct sl_te
 static void put_sanitizer(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count,
                           uint64_t *shift, struct sl_buf *out)
 {
-    uint64_t was = 0;
-    sl_parse_u64(f->number, &was);
+    uint64_t number = 0; /* of the frame in the input */
+    sl_parse_u64(f->number, &number);
     for (size_t i = 0; i < count; i++) {
-        sl_buf_str(out, f->head);
+        sl_buf_str(out, f->head); /* log prefix and indent */
         sl_buf_u8(out, '#');
-        sl_buf_number(out, was + *shift + i, ' ');
+        sl_buf_number(out, number + *shift + i, ' ');
         put_sanitizer_call(f, &calls[i], out);
         put_line_end(f, i + 1 == count, out);
     }
@@ -80,14 +80,15 @@ static void put_sanitizer(const struct sl_text_frame *f, const struct sl_text_ca
  * before it. */
 static void put_renumbered(const struct sl_text_frame *f, uint64_t shift, struct sl_buf *out)
 {
-    uint64_t was;
-    if (!shift || !sl_parse_u64(f->number, &was)) {
+    uint64_t number; /* of the frame in the input */
+    if (!shift || !sl_parse_u64(f->number, &number)) {
         put_unchanged(f, out);
         return;
     }
     sl_buf_str(out, f->head);
     sl_buf_u8(out, '#');
-    sl_buf_decimal(out, was + shift);
+    sl_buf_decimal(out, number + shift);
+    /* the rest of the input line behind the number: it is stem, cut (which names would replace), tail and line end */
     sl_buf_str(out, sl_scan_between(f->number.data + f->number.size, f->stem.data + f->stem.size));
     sl_buf_str(out, f->cut);
     sl_buf_str(out, f->tail);
@@ -155,16 +156,16 @@ static void put_gdb(const struct sl_text_frame *f, const struct sl_text_call *ca
                     struct sl_buf *out)
 {
     const char *from = f->cut.size ? memmem(f->cut.data, f->cut.size, " from ", 6) : NULL;
-    uint64_t was = 0;
-    sl_parse_u64(f->number, &was);
+    uint64_t number = 0; /* of the frame in the input */
+    sl_parse_u64(f->number, &number);
     for (size_t i = 0; i < count; i++) {
         if (count == 1 && !*shift) { /* the number stays the same */
             sl_buf_str(out, f->stem);
         } else { /* gdb numbers inlined frames, and prints an address only for the outermost function */
             sl_buf_str(out, f->head);
-            sl_buf_printf(out, "#%-3llu", (unsigned long long)was + *shift + i);
+            sl_buf_printf(out, "#%-3llu", (unsigned long long)number + *shift + i);
             if (i + 1 == count) {
-                sl_buf_str(out, f->shown);
+                sl_buf_str(out, f->shown); /* the address as the input has it */
                 sl_buf_cstr(out, " in ");
             }
         }
@@ -382,7 +383,7 @@ void sl_text_write(const struct sl_text_frame *f, const struct sl_text_call *cal
         *shift = 0;
     if (f->format == SL_TEXT_MARKUP)
         put_markup(f, calls, count, out);
-    else if (count && !f->is_named)
+    else if (count && !f->is_named) /* is_named: the input line has function and source line already */
         put_named(f, calls, count, shift, out);
     else if (renumbers)
         put_renumbered(f, *shift, out);

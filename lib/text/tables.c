@@ -62,7 +62,7 @@ void sl_text_add_range(struct sl_text *t, const struct sl_text_range *range)
 {
     if (range->end <= range->start)
         return;
-    size_t first = ranges_before(t, range->start), last = first;
+    size_t first = ranges_before(t, range->start), last = first; /* `first`: the first range that ends behind `start` */
     while (last < t->range_count && t->ranges[last].start < range->end)
         last++;
     size_t count = t->range_count - (last - first) + 1;

@@ -44,8 +44,8 @@ static bool breakpad_set(struct breakpad_stack_record *s, struct sl_str name, st
     return rules_set(&s->rules, &rule);
 }
 
-/* Parses `reg: expression reg: expression ..` and, if `store`, sets these rules in s->rules. False if the syntax is wrong or there are too
- * many rules. */
+/* Parses `reg: expression reg: expression ..` and, if `store`, sets these rules in s->rules. A field that ends with a colon is the name of
+ * a register (is_register). False if the syntax is wrong or there are too many rules. */
 static bool parse_rules(struct breakpad_stack_record *s, struct sl_str rest, bool store)
 {
     struct sl_str name = next_field(&rest);
@@ -58,9 +58,9 @@ static bool parse_rules(struct breakpad_stack_record *s, struct sl_str rest, boo
             begin = begin ? begin : field.data;
             end = field.data + field.size;
         }
-        if (!begin)
+        if (!begin) /* a register without an expression */
             return false;
-        if (store &&
+        if (store && /* name.size - 1: without the colon */
             !breakpad_set(s, (struct sl_str){name.data, name.size - 1}, (struct sl_str){begin, (size_t)(end - begin)}))
             return false;
         name = field;
@@ -77,7 +77,7 @@ static void end_range(struct breakpad_stack_record *s)
 }
 
 /* Reads a STACK CFI INIT record, which begins a range: address, size, all rules. It ends the range before. False if it is malformed or
- * lacks a rule for the CFA; then no range is open. */
+ * lacks a rule for the CFA; then no range is open. next_hex() reads a hexadecimal number of at most 16 digits. */
 static bool read_init(struct breakpad_stack_record *s, struct sl_str rest)
 {
     uint64_t start, size;
@@ -97,7 +97,7 @@ static bool read_delta(struct breakpad_stack_record *s, struct sl_str rest)
 {
     uint64_t address;
     struct unwind_builder *b = s->b;
-    if (!s->open || !next_hex(&rest, 16, &address) || address < b->start || address >= s->end ||
+    if (!s->open || !next_hex(&rest, 16, &address) || address < b->start || address >= s->end || /* at most 16 digits */
         (b->open && b->row_count && address < b->rows[b->row_count - 1].address))
         return false;
     /* the syntax is checked first: a bad record must not change any rule */
@@ -115,7 +115,7 @@ static bool read_win(struct breakpad_stack_record *s, struct sl_str rest)
     uint64_t type, value[6], has_program;
     if (!next_hex(&rest, 2, &type) || !next_hex(&rest, 16, &win.start) || !next_hex(&rest, 16, &win.size))
         return false;
-    for (size_t i = 0; i < 6; i++)
+    for (size_t i = 0; i < 6; i++) /* 8: each has at most 8 hexadecimal digits */
         if (!next_hex(&rest, 8, &value[i]))
             return false;
     if (!next_hex(&rest, 1, &has_program) || has_program > 1)
@@ -132,7 +132,7 @@ static bool read_win(struct breakpad_stack_record *s, struct sl_str rest)
     end_range(s);
     if (s->b->code == SL_OK && win.program.size) {
         s->b->code = s->b->sink->win(s->b->sink, &win, s->b->error);
-        s->b->emitted++;
+        s->b->emitted++; /* the file does have unwind information */
     }
     return win.program.size > 0;
 }

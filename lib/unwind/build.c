@@ -212,7 +212,7 @@ enum sl_code builder_end(struct unwind_builder *b, uint64_t end)
                                           .signal_frame = b->signal_frame};
     if (b->open && b->code == SL_OK && end > b->start) {
         b->code = b->sink->range(b->sink, &range, b->error);
-        b->emitted++;
+        b->emitted++; /* so that the file does not count as one without unwind information */
         /* remember which code has rules, for builder_gap(); not code whose rules STACK CFI text cannot express: ARM's tables may have
          * others for it */
         if (b->keeps_spans && !b->rows[0].not_in_text &&

@@ -204,7 +204,7 @@ static bool rules_of_row(const struct sl_cfi *cfi, uint32_t index, struct unwind
     for (size_t i = 0; i < rules->count; i++)
         rules->slots[i].set = false;
     rules->cfa_known = false;
-    rules->not_in_text = row->next.begin[0] & CFI_SET_BEYOND_TEXT;
+    rules->not_in_text = row->next.begin[0] & CFI_SET_BEYOND_TEXT; /* symbol files (text) cannot express them */
     while (sl_cfi_rule(row, &rule)) {
         bool is_printable = rule.kind != SL_UNWIND_PROGRAM || (rule.program.size && is_text(rule.program));
         if (!is_sound(cfi->family, &rule) || !is_printable || !rules_set(rules, &rule))

@@ -176,7 +176,7 @@ static enum sl_code add_range(struct sl_unwind_sink *sink, const struct sl_unwin
 /* ---- STACK WIN ---- */
 
 /* Handles a STACK WIN record that overlaps the last one in `known`: if it starts later, the last one is truncated. False if it starts no
- * later: then it must be dropped. */
+ * later: then it must be dropped. True, without a change, if it does not overlap the last one. */
 static bool repair(struct windows *known, const struct sl_unwind_win *win)
 {
     struct sl_unwind_win *last = known->count ? &known->items[known->count - 1].win : NULL;
@@ -208,6 +208,7 @@ static enum sl_code add_win(struct sl_unwind_sink *sink, const struct sl_unwind_
     if (program == UINT32_MAX || !sl_account_spend(&w->account, 4) || /* steps of work for a record */
         !sl_account_grow(&w->account, &known->items, &known->capacity, known->count + 1, sizeof *known->items))
         return cfi_writer_fail(w, error);
+    /* `order`: records with equal starts will stay in the order of the debug file */
     known->items[known->count] = (struct cfi_window){.win = *win, .program = program, .order = known->count};
     known->count++;
     return SL_OK;

@@ -215,8 +215,8 @@ static void read_fde(struct compact *c, uint32_t offset)
 
 /* ---- the trampoline of signal handlers, _sigtramp ---- */
 
-/* True if `start` is the address of _sigtramp. The first call reads the symbols; if that fails, no function counts as _sigtramp, and it
- * gets the rules of its FDE. */
+/* True if `start` is the address of _sigtramp, the function through which macOS calls signal handlers. The first call reads the symbols; if
+ * that fails, no function counts as _sigtramp, and it gets the rules of its FDE. */
 static bool is_sigtramp(struct compact *c, uint64_t start)
 {
     struct sl_arena arena = {.budget = sl_object_budget(c->object)};

@@ -89,7 +89,7 @@ static bool dwarf_read_entry(const struct cfi_section_data *f, uint64_t offset, 
     bool is_64bit = length == 0xFFFFFFFF;
     if (is_64bit)
         length = sl_read_u64(&r);
-    *e = (struct unwind_fde_entry){.offset = offset, .is_end = length == 0};
+    *e = (struct unwind_fde_entry){.offset = offset, .is_end = length == 0}; /* length 0: a terminator */
     uint64_t begin = sl_reader_offset(&r);
     struct sl_bytes contents = sl_read_bytes(&r, length);
     if (r.failed)
@@ -102,7 +102,7 @@ static bool dwarf_read_entry(const struct cfi_section_data *f, uint64_t offset, 
     bool wide = is_64bit && !f->is_eh;
     uint64_t id = wide ? sl_read_u64(&e->body) : sl_read_u32(&e->body);
     e->is_cie = id == (f->is_eh ? 0 : wide ? UINT64_MAX : UINT32_MAX);
-    e->cie_offset = f->is_eh ? begin - id : id;
+    e->cie_offset = f->is_eh ? begin - id : id; /* in .eh_frame it is a distance backwards from the id itself */
     return true;
 }
 
@@ -113,13 +113,14 @@ static bool read_augmentation(const struct cfi_section_data *f, struct cie *cie,
                               struct sl_reader *r)
 {
     uint64_t ignored;
-    for (size_t i = 1; i < letters.size; i++)
+    for (size_t i = 1; i < letters.size; i++) /* letter 0 is `z` */
         switch (letters.data[i]) {
         case 'R': cie->pointer_encoding = sl_read_u8(r); break;
         case 'L': sl_read_u8(r); break;
         case 'P': {
             uint8_t encoding = sl_read_u8(r);
-            if (encoding != DW_EH_PE_omit)
+            if (encoding !=
+                DW_EH_PE_omit) /* the pointer is only skipped, so any kind will do; r->failed if it is cut off */
                 frames_pointer(f, r, encoding, cie->address_size, &ignored);
             break;
         }
@@ -235,7 +236,7 @@ static bool read_fde(const struct cfi_section_data *f, const struct unwind_fde_e
     b->ra = in_register ? (uint16_t)cie->return_register : SL_UNWIND_RA;
     b->signal_frame = cie->signal_frame;
     bool ok = program_run(f, cie, &fde, b);
-    b->signal_frame = false;
+    b->signal_frame = false; /* other tables, which do not set it, may be read next */
     return ok;
 }
 

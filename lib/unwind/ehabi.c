@@ -112,7 +112,7 @@ static bool set_from_register(struct ehabi_machine *m, unsigned reg)
 static bool add_large(struct ehabi_machine *m)
 {
     uint64_t value = 0;
-    for (unsigned shift = 0; shift < 35; shift += 7) {
+    for (unsigned shift = 0; shift < 35; shift += 7) { /* 35: five bytes of 7 bits are enough for 32 bits */
         int byte = ehabi_next(&m->in);
         if (byte == NONE)
             return false;
@@ -135,8 +135,8 @@ static bool pop_vector(struct ehabi_machine *m, unsigned reg, int operand, unsig
     return ok;
 }
 
-/* Executes an instruction 0xB1 to 0xBF; false if it is reserved or its operands are invalid. The last two arguments of pop_vector(): 16
- * registers exist, and FSTMX stored 4 more bytes behind them. */
+/* Executes an instruction 0xB1 to 0xBF; false if it is reserved or its operands are invalid. The last three arguments of pop_vector(): the
+ * first register << 4 | (number of registers - 1); 16 registers exist; FSTMX stored 4 more bytes behind them. */
 static bool execute_b(struct ehabi_machine *m, int op)
 {
     int operand;
@@ -168,8 +168,8 @@ static bool execute_c(struct ehabi_machine *m, int op)
     }
 }
 
-/* Executes one instruction (the ABI's table of frame unwinding instructions): 0x adds to the virtual stack pointer, 4x subtracts from it,
- * 9x sets it, the others pop registers. False for reserved ones and invalid operands, and for frames that rules cannot express. */
+/* Executes one instruction (the ABI's table of frame unwinding instructions): 00 to 3F add to the virtual stack pointer, 40 to 7F subtract
+ * from it, 9x sets it, the others pop registers. False for reserved ones and invalid operands, and for frames that rules cannot express. */
 static bool execute(struct ehabi_machine *m, int op)
 {
     int more;
@@ -315,7 +315,7 @@ static void read_function(const struct tables *t, uint64_t at, uint64_t start, u
     if (content == CANNOT_UNWIND)
         return;
     rules_clear(rules);
-    if (start < end && find_instructions(t, at + 4, content, &m.in) && ehabi_run(&m, b))
+    if (start < end && find_instructions(t, at + 4, content, &m.in) && ehabi_run(&m, b)) /* at + 4: the second word */
         add_uncovered(b, start, end, rules);
     else
         b->sink->skipped++;

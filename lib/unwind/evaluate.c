@@ -78,7 +78,7 @@ static bool rule_value(const struct walk_scope *scope, const struct sl_cfi *cfi,
             ok = walk_read(scope->s, *value, value);
         break;
     case SL_UNWIND_PROGRAM: ok = postfix_evaluate(scope, rule->program, value); break;
-    case SL_UNWIND_EXPRESSION:
+    case SL_UNWIND_EXPRESSION: /* those of registers, not that of the CFA, begin with the CFA on the stack */
         ok = dwarf_stack_evaluate(scope, rule->program, cfi->big_endian, rule->reg != SL_UNWIND_CFA, value);
         break;
     }
@@ -142,7 +142,8 @@ static enum walk_result apply_row(const struct walk_scope *scope, const struct s
     }
     if (!has_ra)
         return WALK_NOTHING;
-    walk_keep_preserved(cpu, scope->registers, &caller->registers);
+    walk_keep_preserved(cpu, scope->registers,
+                        &caller->registers); /* callee-saved registers without a rule are unchanged */
     sl_registers_set(&caller->registers, cpu->sp, with_cfa.cfa);
     sl_registers_set(&caller->registers, cpu->pc, ra);
     while (sl_cfi_rule(&again, &rule))
@@ -185,14 +186,14 @@ static enum walk_result by_row(struct sl_walk_state *s, const struct sl_cfi *cfi
     if (result != WALK_CALLER)
         return result;
     if (s->cpu->family == SL_CPU_ARM64)
-        strip_signatures(s, &caller->registers);
+        strip_signatures(s, &caller->registers); /* pointer authentication codes in the upper bits */
     if (row->signal_frame)
         caller->instruction = caller->registers.value[s->cpu->pc];
     return result;
 }
 
 /* Finds the caller of a leaf function on 64-bit Windows, which has no unwind data and does not change the stack: the return address is the
- * word at the stack pointer. */
+ * word at the stack pointer. WALK_NOTHING if that word is in no code; WALK_WAIT if CFI or symbols must be loaded first to judge it. */
 static enum walk_result by_leaf(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller)
 {
     const struct walk_cpu *cpu = s->cpu;

@@ -201,8 +201,8 @@ static void shift(struct translation *t, bool left)
         with_number(t, UINT64_C(1) << bits, "/", max >> bits);
 }
 
-/* Translates `item >= limit`, where limit is the constant on top plus `more`, to `item (power - limit) + power /`, which is 1 or 0. `power`
- * is a power of two above the item's maximum and not below the limit: the sum reaches it exactly if item >= limit. */
+/* Translates `item >= limit`, where limit is the constant on top plus `more` (1 for `>`, else 0), to `item (power - limit) + power /`. That
+ * is 1 or 0: `power` is a power of two above the item's maximum and not below the limit, so the sum reaches it exactly if item >= limit. */
 static void expression_compare(struct translation *t, uint64_t more)
 {
     uint64_t limit = pop_constant(t) + more, power = 1;

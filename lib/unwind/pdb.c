@@ -29,7 +29,7 @@ static bool pdb_add(void *arg, const struct sl_pdb_frame *f)
         return true;
     }
     b->code = b->sink->win(b->sink, &win, b->error);
-    b->emitted++;
+    b->emitted++; /* so that the file does not count as one without unwind information */
     return b->code == SL_OK;
 }
 

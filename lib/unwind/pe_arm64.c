@@ -126,7 +126,8 @@ static bool add_code(struct steps *s, struct sl_reader *r, bool *before)
 static bool read_xdata(const struct pe_tables *t, uint32_t address, struct steps *s, uint32_t *length)
 {
     struct sl_reader r = sl_reader(sl_object_at(t->object, address), false);
-    uint32_t head = sl_read_u32(&r), scopes = head >> 22 & 31, words = head >> 27;
+    uint32_t head = sl_read_u32(&r), scopes = head >> 22 & 31,
+             words = head >> 27; /* epilogue records; words of codes */
     bool before = false;
     *length = (head & 0x3FFFF) * 4;
     if (!scopes && !words) { /* both zero: the numbers are too large for the first word, a second one has them */
@@ -158,7 +159,7 @@ struct arm64_packed_unwind {
 };
 
 /* Adds the stores of the canonical prologue for packed data, oldest first: x19.., lr with cr 1, d8.., x0 to x7. The first store also
- * allocates the save area (STEP_PUSH). */
+ * allocates the save area of p->saved bytes (STEP_PUSH), whose first p->integers bytes are for x19.. and lr. */
 static void add_saves(struct steps *s, const struct arm64_packed_unwind *p)
 {
     uint32_t at = 0;
@@ -262,7 +263,7 @@ static void save(struct pe_arm64_state *s, const struct pe_arm64_step *step, int
             pe_arm64_set(s, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, at));
         pe_arm64_set(s, rule_memory(regs[i], SL_UNWIND_CFA, at));
     }
-    s->last = *step;
+    s->last = *step; /* for the code save_next, which stores the next pair of registers above this one */
     s->last.offset = (uint32_t)offset;
 }
 
@@ -303,7 +304,7 @@ static void pe_arm64_run(struct unwind_builder *b, const struct steps *steps, ui
     struct pe_arm64_state s = {.stack = 0};
     uint32_t offset = 0;
     pe_arm64_set(&s, rule_offset(SL_UNWIND_CFA, SP, 0));
-    for (size_t i = steps->count; i-- > 0;) {
+    for (size_t i = steps->count; i-- > 0;) { /* `items` is newest first */
         if (!steps->items[i].before && offset < length) {
             builder_row(b, (uint64_t)begin + offset, &s.rules);
             offset += 4;

@@ -95,6 +95,7 @@ static bool read_code(const struct info *info, unsigned *at, struct unwind_x86_6
     unsigned count = slots[code->op];
     if (code->op == UWOP_ALLOC_LARGE && code->info == 1)
         count = 3;
+    /* in version 1 these two numbers stood for saved XMM registers */
     else if (info->version == 1 && (code->op == UWOP_EPILOG || code->op == UWOP_SPARE))
         count = code->op == UWOP_EPILOG ? 2 : 3;
     if (count == 2)
@@ -137,6 +138,7 @@ static void pe_x86_64_apply(struct pe_x86_64_state *s, const struct info *info, 
         break;
     case UWOP_SAVE_NONVOL:
     case UWOP_SAVE_NONVOL_FAR:
+        /* the operand counts from rsp as it was when the frame register was set: that register minus s->frame_offset */
         if (s->has_frame)
             pe_x86_64_set(s,
                           rule_memory(dwarf_register(code->info), s->frame, (int64_t)code->operand - s->frame_offset));
@@ -238,7 +240,7 @@ static enum sl_code pe_x86_64_add_function(struct part_reader *pe, uint32_t begi
             return b->code = sl_budget_fail(b->account.budget, b->error);
         ok = builder_spend(b, 1) && read_info(pe, address, &pe->chain[depth], &address);
     } while (ok && (pe->chain[depth++].flags & FLAG_CHAINED));
-    if (!ok) {
+    if (!ok) { /* with another b->code the budget is used up, and the function may be sound */
         b->sink->skipped += b->code == SL_OK;
         return b->code;
     }

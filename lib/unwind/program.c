@@ -182,8 +182,8 @@ static void set_cfa(struct unwind_program_run *run, uint64_t number, int64_t off
     run->has_cfa = true;
 }
 
-/* Sets the CFA to the value of a DWARF expression. If that is empty or too long, the CFA is unknown, and the builder will end the range
- * there. */
+/* Sets the CFA to the value of a DWARF expression. If that is empty or too long, the CFA is unknown (expression_rule() gives `.undef`), and
+ * the builder will end the range there. */
 static void set_cfa_expression(struct unwind_program_run *run, struct sl_bytes expression)
 {
     struct sl_str text;
@@ -271,7 +271,8 @@ static void move(struct unwind_program_run *run, uint64_t to)
         return;
     }
     if (to > run->at && run->at < run->end) /* not beyond the code of the FDE */
-        builder_row(run->b, run->at - run->frames->load_address, &run->now);
+        builder_row(run->b, run->at - run->frames->load_address,
+                    &run->now); /* its addresses are relative to the image */
     run->at = to;
 }
 

@@ -75,7 +75,8 @@ static enum sl_code read_tables(struct sl_object *object, struct unwind_builder 
     return SL_OK;
 }
 
-/* Reads all tables of the object with unwind information; the builder passes their rules to the sink. */
+/* Reads all tables of the object with unwind information; the builder passes their rules to the sink. SL_NOT_FOUND if there are none;
+ * SL_MALFORMED if one is damaged, after all were read; SL_BUSY when out of memory; or the code with which the sink refused a rule. */
 enum sl_code sl_unwind_read(struct sl_object *object, struct sl_unwind_sink *sink, struct sl_error *error)
 {
     struct unwind_builder b;

@@ -54,11 +54,12 @@ static enum walk_result may_be_leaf(struct sl_walk_state *s, const struct walk_f
     enum walk_result result = s->cpu->link ? walk_has_cfi(s, callee) : WALK_CALLER; /* x86: as if it had CFI */
     if (result != WALK_NOTHING)
         return result == WALK_WAIT ? WALK_WAIT : WALK_NOTHING;
+    /* cpu->record: offset of the return address in a frame record, 0 if the processor has none */
     bool has_record = s->cpu->record && walk_known(&callee->registers, s->cpu->fp) &&
                       walk_read(s, callee->registers.value[s->cpu->fp] + (uint64_t)s->cpu->record, &saved);
     if (has_record && (saved & s->address_mask) == address)
         return WALK_NOTHING;
-    if (walk_module_at(s, address - s->cpu->call) != callee->module)
+    if (walk_module_at(s, address - s->cpu->call) != callee->module) /* minus cpu->call: in the call instruction */
         return WALK_CALLER;
     if (walk_symbols(s, callee->module, &symbols) == WALK_WAIT)
         return WALK_WAIT;
@@ -70,8 +71,9 @@ enum walk_result walk_by_return(struct sl_walk_state *s, const struct walk_frame
 {
     const struct walk_cpu *cpu = s->cpu;
     uint64_t address;
-    if (callee->trust != SL_TRUST_CONTEXT || !walk_known(&callee->registers, cpu->sp) ||
-        !return_address(s, callee, &address) || address < FIRST_CODE)
+    if (callee->trust != SL_TRUST_CONTEXT ||
+        !walk_known(&callee->registers, cpu->sp) ||                   /* CONTEXT: the innermost frame */
+        !return_address(s, callee, &address) || address < FIRST_CODE) /* the first page is no code */
         return WALK_NOTHING;
     enum walk_result result = callee->module == SL_WALK_NO_MODULE ? WALK_CALLER : may_be_leaf(s, callee, address);
     if (result == WALK_CALLER)

@@ -88,7 +88,7 @@ static enum walk_result wait_for(struct sl_walk_state *s, enum sl_walk_need need
 
 enum walk_result walk_cfi(struct sl_walk_state *s, uint32_t module, const struct sl_cfi **cfi)
 {
-    record_use(&s->modules[module].uses_cfi);
+    record_use(&s->modules[module].uses_cfi); /* the caller of the walks will ask which tables they needed */
     *cfi = atomic_load_explicit(&s->modules[module].cfi, memory_order_acquire);
     if (!*cfi) /* not looked for yet */
         return wait_for(s, SL_WALK_NEED_CFI, module);
@@ -98,7 +98,7 @@ enum walk_result walk_cfi(struct sl_walk_state *s, uint32_t module, const struct
 
 enum walk_result walk_symbols(struct sl_walk_state *s, uint32_t module, const struct sl_walk_symbols **symbols)
 {
-    record_use(&s->modules[module].uses_symbols);
+    record_use(&s->modules[module].uses_symbols); /* the caller of the walks will ask which tables they needed */
     *symbols = atomic_load_explicit(&s->modules[module].symbols, memory_order_acquire);
     if (!*symbols) /* not looked for yet */
         return wait_for(s, SL_WALK_NEED_SYMBOLS, module);
@@ -303,6 +303,7 @@ static bool walk_step(struct sl_walk_state *s)
     caller.resume = caller.registers.value[s->cpu->pc];
     if (!caller.instruction) /* it is set only for a frame that a signal interrupted */
         caller.instruction = caller.resume - s->cpu->call;
+    /* the parameters of the current frame lie on the stack of the new one, whose STACK WIN record does not count them */
     s->inner_params = walk_params(s, &s->frame);
     return append_frame(s, &caller);
 }

@@ -25,7 +25,8 @@ static bool is_record_of_leaf(const struct sl_walk_state *s, const struct walk_f
 }
 
 /* Finds the caller by the frame pointer s0. Code often uses that register for something else, so the return address must be plausible, or 0
- * like the saved frame pointer, as in the outermost frame. WALK_WAIT if CFI or symbols must be loaded first to judge the address. */
+ * like the saved frame pointer, as in the outermost frame. WALK_WAIT if CFI or symbols must be loaded first to judge the address. If s0
+ * still belongs to a leaf that the callee has called, the leaf's record leads to that of the callee (is_record_of_leaf). */
 static enum walk_result riscv_by_pointer(struct sl_walk_state *s, const struct walk_frame *callee,
                                          struct walk_frame *caller)
 {

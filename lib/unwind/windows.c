@@ -64,7 +64,7 @@ static bool pop_value(struct win_program *p, uint64_t *value)
     if (!p->depth)
         return false;
     struct windows_program_item item = p->stack[--p->depth];
-    *value = item.is_variable ? p->variables[item.value].value : item.value;
+    *value = item.is_variable ? p->variables[item.value].value : item.value; /* of a variable, the item has the index */
     return !item.is_undefined && (!item.is_variable || p->variables[item.value].set);
 }
 
@@ -128,7 +128,8 @@ static bool run_win_program(struct win_program *p, struct sl_str program)
 {
     struct sl_str token;
     while ((token = next_field(&program)).size) {
-        if (!walk_spend(p->s, WALK_COST_NAME + (uint32_t)token.size / 16))
+        if (!walk_spend(p->s, WALK_COST_NAME +
+                                  (uint32_t)token.size / 16)) /* searching a name in a list; longer ones cost more */
             return false;
         if (token.size > 1 && token.data[0] == '=') {
             if (!assign(p))
@@ -188,7 +189,8 @@ static bool by_size(const struct sl_walk_state *s, const struct sl_unwind_win *w
     bool pushes_ebp = sl_str_equal(win->program, SL_STR("1"));
     if (!walk_read(s, at, &eip))
         return false;
-    /* if the word equals the innermost frame's own pc, the return address is taken from the word above it */
+    /* if the word equals the innermost frame's own pc, it is left over from a system call that has returned, and the return address is
+     * the word above it (Breakpad has the same rule) */
     if (callee->trust == SL_TRUST_CONTEXT && eip == callee->resume) {
         at += 4;
         if (!walk_read(s, at, &eip))
