@@ -121,7 +121,8 @@ static struct guesser *guesser_set(const struct guesser *wanted)
     return &guessers[hash % (GUESSERS / SLOTS) * SLOTS];
 }
 
-/* Returns the client's record in the table. A client without one gets that of the client whose last wrong key is the oldest. */
+/* Returns the client's record. A client's hash selects SLOTS records of the table (guesser_set), in one of which it is stored. A client
+ * without one gets a free record (last_ms 0) or that of the client whose last wrong key is the oldest. */
 static struct guesser *guesser_find(const struct guesser *wanted)
 {
     struct guesser *slots = guesser_set(wanted), *oldest = slots;
@@ -173,9 +174,9 @@ static void read_any_form(const struct http_exchange *x, struct sent_key *sent)
     struct sl_str header = http_header(x, "authorization"), other = http_header(x, "x-api-key");
     if (!other.data && x->route->family->key_in_query)
         other = http_query(x, "key");
-    sent->any = header.data || other.data;
+    sent->any = header.data || other.data; /* something was sent, though perhaps no key */
     if (header.data && strip_scheme(&header, "Bearer")) {
-        sent->secret = header;
+        sent->secret = header; /* the whole text, unless split_pair() finds an id in front of it */
         sent->is_key = split_pair(header, &sent->id, &sent->secret) || is_printable(header);
     } else if (header.data) {
         sent->is_key = (strip_scheme(&header, "Basic") || strip_scheme(&header, "APIKey")) &&

@@ -54,7 +54,7 @@ static void take_on_pool(void *arg)
 static bool next_bytes(struct lane_state *r)
 {
     struct lanes_state *t = r->state;
-    while (r->done == t->filled)
+    while (r->done == t->filled) /* bytes of the body that this lane has taken, and that the ring has got */
         if (t->ended || fiber_wait_on(&t->data_ready, UINT64_MAX) != FIBER_WOKEN)
             return false;
     /* `limit`: only a part of the ring is handed out at once, so that the rest can be filled meanwhile */
@@ -97,6 +97,7 @@ static uint64_t furthest_behind(const struct lanes_state *t)
 static bool fill(struct lanes_state *t, struct sl_bytes piece)
 {
     while (piece.size > 0) {
+        /* bytes before the position of the slowest lane can be overwritten */
         size_t space = t->size - (size_t)(t->filled - furthest_behind(t)), at = t->filled % t->size;
         if (!space) {
             if (fiber_wait_on(&t->space_ready, UINT64_MAX) != FIBER_WOKEN)

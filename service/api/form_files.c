@@ -55,7 +55,7 @@ static enum sl_code begin_part(void *arg, struct sl_str name, struct sl_error *e
         if (sl_str_equal(name, s->parts[i].name)) {
             s->part = &s->parts[i];
             s->text = &s->parts[i].text;
-            *s->text = (struct sl_str){"", 0};
+            *s->text = (struct sl_str){"", 0}; /* even if it stays empty, the part was sent: data is not NULL */
         }
     return SL_OK;
 }

@@ -120,6 +120,7 @@ static enum input_kind kind_of_stacks(struct sl_str text)
     sl_text_begin(&reader);
     for (unsigned i = 0; i < LINES && !native && sl_text_next_line(&text, &line); i++)
         while (sl_text_next(&reader, &line, &piece)) {
+            /* SL_TEXT_MADE: a line that the reader makes from markup that lists a module */
             native |= (piece.kind == SL_TEXT_NATIVE && !piece.native.is_named) || piece.kind == SL_TEXT_MADE;
             script |= piece.kind == SL_TEXT_SCRIPT && piece.js.url.size;
         }

@@ -58,8 +58,8 @@ static bool split_parts(struct form_reading *r)
     struct form_part parts[CRASH_PARTS];
     for (int i = 0; i < CRASH_PARTS; i++)
         parts[i] = (struct form_part){.name = part_names[i], .max = MAX_JSON_PART};
-    parts[PART_FILE] = (struct form_part){.name = sl_str(r->work->kind->part)};
-    r->form->artifacts.keeps_folders = true;
+    parts[PART_FILE] = (struct form_part){.name = sl_str(r->work->kind->part)}; /* the crash file: no limit (max 0) */
+    r->form->artifacts.keeps_folders = true;                                    /* file names with their folders */
     enum sl_code code = form_split(r->form->body.bytes, r->boundary, r->work->native.arena, &r->form->artifacts, parts,
                                    CRASH_PARTS, &r->error);
     for (int i = 0; i < CRASH_PARTS; i++)
@@ -174,7 +174,8 @@ static void form_copy_packed(struct form_reading *r)
                            sl_fail_errno(&r->error, errno, "cannot write an uploaded crash file to a temporary file"));
 }
 
-/* Pool work: maps the body and reads its parts except the crash file, which is copied if it is compressed. */
+/* Pool work: maps the body and reads its parts except the crash file. If that is compressed, it is copied to a temporary file, in which
+ * form_unpack() will decompress it. */
 static void form_read(void *arg)
 {
     struct form_reading *r = arg;
@@ -211,7 +212,7 @@ static void form_unpack(struct form_reading *r) SL_SUSPENDS
 /* Answers a refused form with r->status, r->problem and r->cause. Status 503 always means that memory was short. */
 static void form_refuse(struct http_exchange *x, struct form_reading *r)
 {
-    sl_buf_u8(&r->problem, 0);
+    sl_buf_u8(&r->problem, 0); /* the end of the C string; with nothing before it (size 1) there is no text */
     const char *text = r->problem.failed || r->problem.size == 1 ? NULL : (const char *)r->problem.data;
     if (r->status == 503)
         http_reply_no_memory(x);
@@ -250,7 +251,7 @@ static bool form_take(struct http_exchange *x, struct form_reading *r)
     enum sl_code code = http_pool_run(x, POOL_JSON, form_read, r, &error);
     if (code == SL_OK)
         form_unpack(r);
-    keep_file(r);
+    keep_file(r); /* also after a failure: it closes one of the two files */
     if (code != SL_OK) {
         http_reply_detail(x, 503, error.message, NULL);
         return false;

@@ -67,7 +67,7 @@ static enum sl_code crash_name(struct job *job, struct crash_work *work, struct 
         crash_write_failure(&job->answer, error->message, NULL);
     if (code != SL_OK)
         return code;
-    work->native.origin = work->kind->name;
+    work->native.origin = work->kind->name; /* label of the metrics that native_count() adds to */
     work->is_named = true;
     fiber_set_work(&work->name);
     return SL_OK;
@@ -94,7 +94,7 @@ enum sl_code crash_convert(struct job *job, struct crash_work *work, const struc
     work->packed_fd = call.out;
     work->take = take;
     crash_add_file(&call, work);
-    if (work->code.bytes.data) {
+    if (work->code.bytes.data) { /* core_analyse() has found the file with the code that crashed: a second input */
         call.inputs[call.input_count++] = work->code;
         converter_add_text(&call, INPUT_CODE_ID, work->code_id);
     }

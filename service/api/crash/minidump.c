@@ -106,6 +106,7 @@ static bool drop_unknown_modules(struct dump_work *work)
         work->walk.modules[kept] = work->walk.modules[i];
         crash->modules[kept++] = *module;
     }
+    /* if modules were dropped, their indexes have changed, and the map from addresses to indexes is made anew */
     bool is_shorter = kept < crash->module_count;
     crash->module_count = kept;
     return !is_shorter || sl_minidump_map_modules(&work->dump, work->crash.native.arena);

@@ -202,6 +202,7 @@ static enum sl_code named_write_file(struct job *job, struct named_work *work, s
     struct sl_budget budget;
     sl_budget_init(&budget, named_bytes(work).size); /* work in proportion to the file's size; no memory limit yet */
     if (most < UINT64_MAX / MEMORY_TIMES)            /* else answers are not limited */
+        /* at least LARGE_FILE (1 MiB), also if max_response_bytes is small */
         sl_budget_limit(&budget, MEMORY_TIMES * most + LARGE_FILE, NULL, NULL);
     struct sl_buf named = {.budget = &budget};
     enum sl_code code = named_take_all(work) ? work->file.format->write(&work->file, &named, error)
@@ -249,7 +250,7 @@ static uint64_t named_memory(const void *work)
 static enum sl_code named_read(struct job *job, void *arg, struct sl_error *error)
 {
     struct named_work *work = arg;
-    unsigned heavy = named_bytes(work).size > LARGE_FILE ? POOL_HEAVY : 0;
+    unsigned heavy = named_bytes(work).size > LARGE_FILE ? POOL_HEAVY : 0; /* takes more than some milliseconds */
     work->crash.native.options.apply_source_context = SL_BOOL_FALSE;
     if (named_bytes(work).size > job->config->max_response_bytes)
         return named_too_large(job->config, "the symbolicated file", error);

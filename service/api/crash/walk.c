@@ -21,8 +21,8 @@ enum {
 
 /* ---- modules ---- */
 
-/* Searches the files of module `index` for this use. NULL if the search ended with SL_BUSY or SL_CANCELLED, which say nothing about the
- * module: w->error is set, and the whole walk will end. */
+/* Searches a table of module `index`: its CFI cache or its symbols, as `use` says. NULL if the search ended with SL_BUSY or SL_CANCELLED,
+ * which say nothing about the module: w->error is set, and the whole walk will end. */
 static const struct search_result *walk_find(struct dump_walk *w, size_t index, const struct search_target *use)
 {
     const struct search_result *found = module_needs_get(&w->needs, index, use);
@@ -111,7 +111,7 @@ static void begin_use(struct dump_walk *w, size_t index)
 /* Searches the CFI cache of a module and adds it to the tables of the next round. */
 static void find_cfi(struct dump_walk *w, size_t index)
 {
-    begin_use(w, index);
+    begin_use(w, index); /* starts a search for the module's symbols, which will be needed later */
     const struct search_result *found = walk_find(w, index, &search_unwind_target);
     if (!found)
         return;
@@ -165,7 +165,7 @@ static enum sl_code collect_wanted(struct dump_walk *w, struct wanted_table *ite
                                    struct sl_error *error)
 {
     *count = 0;
-    for (size_t i = 0; i < w->live; i++) {
+    for (size_t i = 0; i < w->live; i++) { /* the first `live` walks are those that are not over */
         struct walked_module *module = &w->modules[w->walks[i].module];
         bool is_symbols = w->walks[i].need == SL_WALK_NEED_SYMBOLS;
         if (w->walks[i].need == SL_WALK_DONE) /* before the first round: a walk whose first frame is in no module */
@@ -245,7 +245,7 @@ static void take_used_tables(struct dump_walk *w)
         const struct walk_table *table = &w->tables[i];
         if (!table->is_used || table->is_symbols)
             continue;
-        begin_use(w, table->module);
+        begin_use(w, table->module); /* starts a search for the module's symbols, if none was started yet */
         w->modules[table->module].cfi = w->results[i];
     }
 }
@@ -350,11 +350,11 @@ static enum sl_code run_converter(struct dump_walk *w, int out, struct sl_buf *r
     enum sl_code code = conversion_run(&about, &converter_walk, &call, &result, error);
     if (code != SL_OK)
         return code;
-    if (result.steps < options.steps)
+    if (result.steps < options.steps) /* the steps left; a worker's answer must not raise the budget */
         atomic_store(&w->work.steps, result.steps);
     if (result.out_of_work) /* makes w->work count as used up */
         sl_budget_spend(&w->work, UINT32_MAX);
-    struct answer_reading reading = {w, out};
+    struct answer_reading reading = {w, out}; /* a small answer is read at once, on the event loop */
     return get_file_size(out) > MAX_ON_LOOP ? pool_call(POOL_WALK, read_answer, &reading, error)
                                             : read_answer(&reading, error);
 }

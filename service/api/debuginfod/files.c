@@ -118,7 +118,8 @@ static enum sl_code find_section(struct debuginfod_request *r, struct section_se
         return code;
     if (code == SL_OK && s->store == SL_SECTION_ABSENT) { /* there is not even a header */
         r->where.skips_upstreams = true;
-        r->where.list = 0; /* a search without upstreams must not be cached as one with them */
+        /* results are cached under the number of the source list; 0: not cached, as a search without upstreams is not one with them */
+        r->where.list = 0;
     }
     code = look_into(r, PURPOSE_CODE_FILE, s);
     return code == SL_OK && s->store != SL_SECTION_STORED ? SL_NOT_FOUND : code;

@@ -193,7 +193,7 @@ static void ask_upstream(struct metadata_request *r, const struct source *source
     struct fetch_request request = {.url = url,
                                     .headers = headers,
                                     .header_count = source->header_count + 2,
-                                    .trusted_host = source->configured,
+                                    .trusted_host = source->configured, /* may be in the private network */
                                     .accept_invalid_certs = source->accept_invalid_certs,
                                     .source = label,
                                     .max_size = MAX_UPSTREAM,

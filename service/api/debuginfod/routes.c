@@ -77,7 +77,7 @@ static void read_forwarded(struct debuginfod_request *r)
     r->where.forwarded_for = forwarding.forwarded_for;
     r->where.via = forwarding.via;
     if (r->where.skips_upstreams)
-        r->where.list = 0; /* do not cache the search result: other requests do ask upstreams */
+        r->where.list = 0; /* 0: do not cache the search result, as other requests do ask upstreams */
 }
 
 bool debuginfod_begin(struct debuginfod_request *r, struct http_exchange *x, const char *type)

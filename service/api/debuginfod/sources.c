@@ -85,7 +85,7 @@ static enum sl_code read_objects(struct debuginfod_request *r, struct source_sea
         enum sl_code code = pool_run(POOL_CONVERT, read_text, &reading, NULL);
         if (code == SL_INTERNAL)
             cache_drop_faulted();
-        if (!note_failure(s, code))
+        if (!note_failure(s, code)) /* sets s->undecided if the object may have the text; false for SL_CANCELLED */
             return code;
         if (code == SL_OK && reading.found && !s->text.failed)
             return SL_OK;
@@ -103,7 +103,7 @@ static enum sl_code find_objects(struct debuginfod_request *r, struct source_sea
     struct search_scope where = r->where;
     where.list = 0; /* no cached search result: those do not tell whether a source could not answer */
     search_find_source(&where, &r->id, lookup);
-    if (!note_failure(s, lookup->code))
+    if (!note_failure(s, lookup->code)) /* sets s->undecided after a failure; false for SL_CANCELLED */
         return SL_CANCELLED;
     s->undecided = s->undecided || lookup->undecided;
     if (lookup->undecided)
@@ -126,7 +126,7 @@ static enum sl_code ask_line_tables(struct debuginfod_request *r, struct source_
     if (code == SL_OK)
         code = object_names_source(file.found.item, s->canonical, &r->x->arena, &named, relative, &error);
     debuginfod_release_file(&file);
-    if (!note_failure(s, code))
+    if (!note_failure(s, code)) /* sets s->undecided after a failure; false for SL_CANCELLED */
         return SL_CANCELLED;
     s->is_public = is_public;
     return code == SL_OK && named ? SL_OK : SL_NOT_FOUND;
@@ -156,7 +156,7 @@ static enum sl_code get_file(struct debuginfod_request *r, struct source_search 
     s->item = NULL;
     if (search_is_passing(code)) /* a failure that may pass: a client waits, so the source may be asked again soon */
         origin_hurry_probe(source->id, file->uri);
-    return note_failure(s, code) ? SL_NOT_FOUND : SL_CANCELLED;
+    return note_failure(s, code) ? SL_NOT_FOUND : SL_CANCELLED; /* note_failure() is false for SL_CANCELLED */
 }
 
 /* Returns the path relative to the directory `root`; data NULL if it is not below that. */
@@ -184,6 +184,7 @@ static enum sl_code read_local(struct debuginfod_request *r, struct source_searc
         if (!source)
             return SL_BUSY;
         *source = (struct source){.id = SL_STR("debuginfod.source_roots"), .type = SOURCE_FILESYSTEM, .path = root};
+        /* FILE_SOURCEBUNDLE: any type; the file is taken as it is */
         if (!origin_file_at(source, FILE_SOURCEBUNDLE, rest, &r->x->arena, &file))
             return SL_BUSY;
         code = get_file(r, s, source, &file);
@@ -200,6 +201,7 @@ static enum sl_code ask_upstream(struct debuginfod_request *r, struct source_sea
     sl_buf_cstr(&path, "/source");
     sl_buf_str(&path, s->canonical);
     struct sl_str text = sl_buf_move_to_arena(&path, &r->x->arena);
+    /* FILE_SOURCEBUNDLE: any type; the file is taken as it is */
     if (!text.data || !origin_file_at(source, FILE_SOURCEBUNDLE, text, &r->x->arena, &file))
         return SL_BUSY;
     return get_file(r, s, source, &file);

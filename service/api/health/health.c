@@ -48,7 +48,7 @@ static size_t not_ready_reasons(const struct service *service, const char *out[5
         out[count++] = "pool stalled";
     if (loop_descriptors_short())
         out[count++] = "out of descriptors";
-    if (clock_wall_s() < CLOCK_SET)
+    if (clock_wall_s() < CLOCK_SET) /* the clock shows a year before 2024, so it is not set */
         out[count++] = "clock";
     return count;
 }
