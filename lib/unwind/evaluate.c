@@ -102,7 +102,7 @@ static void drop_register(struct sl_registers *registers, unsigned number)
 static void apply_rule(const struct walk_scope *scope, const struct sl_cfi *cfi, const struct sl_unwind_rule *rule,
                        struct sl_registers *caller)
 {
-    uint64_t value;
+    uint64_t value = 0;
     enum sl_cpu_family family = scope->s->cpu->family;
     if (rule->reg == SL_UNWIND_NAMED && !walk_spend(scope->s, WALK_COST_NAME)) /* the work budget is used up */
         return;
