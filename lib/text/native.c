@@ -10,8 +10,8 @@ static bool is_edge(char c)
     return c == ' ' || c == '\t' || c == '|' || c == '>' || c == ':';
 }
 
-/* Notes that the frame begins at `at`: f->head becomes the text before it, which lines added for inlined calls repeat; t->prefix its size
- * without the blanks at its end, which the log prefix of the next lines is taken to have too. */
+/* Notes that the frame begins at `at`: f->head becomes the text before it (log prefix and indent), which lines added for inlined calls
+ * repeat. t->prefix becomes the size of that text without trailing blanks: the log prefix of the next lines is taken to be as long. */
 static void set_head(struct sl_text *t, struct sl_str line, const char *at, struct sl_text_frame *f)
 {
     const char *begin = at;
@@ -351,8 +351,9 @@ static bool is_module_char(char c)
     return sl_is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '_' || c == '.' || c == '-' || c == '$';
 }
 
-/* Reads "module!function+0x1d" as WinDbg and Windows logs print it. In .NET's "App!<BaseAddress>+0x13b2f0" the offset counts from the load
- * address of the module. A line with " @ " behind it, "[a.c @ 5]", has its source line already and stays as it is (is_named). */
+/* Reads "module!function+0x1d" as WinDbg and Windows logs print it, at the start of the line or behind a blank, `|`, `>` or `:` (is_edge).
+ * In .NET's "App!<BaseAddress>+0x13b2f0" the offset counts from the load address of the module. A line with " @ " behind it, "[a.c @ 5]",
+ * has its source line already and stays as it is (is_named). */
 static bool read_windows(struct sl_text *t, struct sl_str line, struct sl_text_frame *f)
 {
     const char *end = line.data + line.size, *bang = memchr(line.data, '!', line.size);
@@ -473,7 +474,8 @@ static bool read_apple(struct sl_text *t, struct sl_str line, size_t prefix, str
 
 /* ---- addresses: "0x401106", "#1: 0x401106 (main+0x3)", "libc.so.6 + 0x27249" ---- */
 
-/* Reads "NAME+0xOFFSET" or "(NAME + 0xOFFSET)", an offset in a module. False if other text follows. */
+/* Reads "NAME+0xOFFSET" or "(NAME + 0xOFFSET)", an offset in a module. False if other text follows, or if NAME begins with a digit, as a
+ * number is no module. */
 static bool read_offset(struct sl_text *t, struct sl_scan s, struct sl_text_frame *f)
 {
     bool bracket = sl_scan_char(&s, '(');

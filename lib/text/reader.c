@@ -66,7 +66,8 @@ static bool is_compiled(struct sl_str url)
 }
 
 /* Removes the next part from the line and reads a JavaScript frame in it. A part is the whole line, or one line of a stack that is
- * quoted in it as a JSON string, "a\nb". False if the part has no frame: then only `piece->text` is set. */
+ * quoted in it as a JSON string, "a\nb". False if the part has no frame, or one in a file of a compiled language, whose stacks may look the
+ * same ("at ./src/a.rs:1:2"): then only `piece->text` is of use. */
 static bool read_script(struct sl_str *rest, struct sl_text_piece *piece)
 {
     if (!sl_js_stack_part(rest, &piece->text) || !sl_js_stack_frame(piece->text, &piece->js) ||

@@ -364,7 +364,8 @@ static void window_values(const struct cfi_window *window, uint64_t values[CFI_W
     memcpy(values, all, sizeof all);
 }
 
-/* Callback sl_table_column_source.fill: fills the columns of STACK WIN records [from, from + count). */
+/* Callback sl_table_column_source.fill: fills the columns of STACK WIN records [from, from + count); window_at() counts those of type 0
+ * first, then those of type 4. */
 static void fill_windows(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
 {
     for (uint32_t i = 0; i < count; i++) {

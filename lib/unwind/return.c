@@ -40,6 +40,7 @@ static bool return_address(const struct sl_walk_state *s, const struct walk_fram
     const struct sl_registers *from = &callee->registers;
     if (!cpu->link)
         return walk_read(s, from->value[cpu->sp], address) && may_follow_call(s, *address);
+    /* on ARM64 the upper bits may have a signature (pointer authentication) */
     *address = from->value[cpu->link] & (cpu->family == SL_CPU_ARM64 ? s->address_mask : UINT64_MAX);
     return walk_known(from, cpu->link);
 }

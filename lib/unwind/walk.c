@@ -153,6 +153,7 @@ enum walk_result walk_by_scan(struct sl_walk_state *s, const struct walk_frame *
     for (unsigned i = 0; i < walk_scan_words(callee); i++, at += cpu->word) {
         if (at > last || !walk_read_stack(s, at, cpu->word, &value))
             return WALK_NOTHING;
+        /* cpu->is_code: a cheap test whether the word can be an address of code at all; NULL if any can */
         enum walk_result result =
             !cpu->is_code || cpu->is_code(value) ? walk_is_plausible_code(s, value) : WALK_NOTHING;
         if (result == WALK_NOTHING)

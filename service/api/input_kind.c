@@ -92,7 +92,7 @@ static enum input_kind kind_of_object(struct sl_str text)
             has_meta |= sl_str_equal(key, SL_STR("meta")) && sl_json_peek(&j) == SL_JSON_OBJECT;
             has_tables |= (sl_str_equal(key, SL_STR("threads")) || sl_str_equal(key, SL_STR("libs"))) &&
                           sl_json_peek(&j) == SL_JSON_ARRAY;
-            has_processes |= sl_str_equal(key, SL_STR("processByPid"));
+            has_processes |= sl_str_equal(key, SL_STR("processByPid")); /* of a stackshot, an Apple report */
             sl_json_skip(&j);
         }
     bool is_document = sl_json_end(&j);
@@ -138,7 +138,7 @@ static bool looks_like_text(struct sl_bytes bytes)
 /* First by magic bytes, then by the members of a JSON object, at last by lines of text. */
 enum input_kind input_kind_detect(struct sl_bytes bytes)
 {
-    /* how Apple's crash reports begin; translated ones with dashes */
+    /* how Apple's crash reports begin; "-----" is above the line "Translated Report" */
     static const char *const reports[] = {"Incident Identifier:", "-----", "Process:"};
     size_t at = begins(bytes, "\xEF\xBB\xBF") ? 3 : 0; /* behind a byte order mark */
     if (begins(bytes, "MDMP") || begins(bytes, "PMDM"))

@@ -67,6 +67,7 @@ static bool split_parts(struct form_reading *r)
     if (code == SL_OK)
         return true;
     r->status = code == SL_BUSY ? 503 : code == SL_UNSUPPORTED ? 413 : 400;
+    /* a malformed form is answered with the text that Symbolicator has for it; the reason is added as the cause */
     r->cause = code == SL_MALFORMED ? r->error.message : NULL;
     sl_buf_cstr(&r->problem, r->cause ? "Error parsing `multipart/form-data` request" : r->error.message);
     return false;
