@@ -49,10 +49,10 @@ bool sl_text_format_parse(struct sl_str name, enum sl_text_format *format);
 
 /* What the address of a frame counts from. */
 enum sl_text_base {
-    SL_TEXT_ABSOLUTE,  /* 0: it is an address in the process */
-    SL_TEXT_OF_FILE,   /* an address in the file's own segments (p_vaddr) */
-    SL_TEXT_OF_IMAGE,  /* where the module was loaded */
-    SL_TEXT_OF_SYMBOL, /* the address of the symbol that the frame names */
+    SL_TEXT_ABSOLUTE,  /* from 0: it is an address in the process */
+    SL_TEXT_OF_FILE,   /* from 0 of the file's segments: it is a p_vaddr */
+    SL_TEXT_OF_IMAGE,  /* from the address at which the module was loaded */
+    SL_TEXT_OF_SYMBOL, /* from the address of the symbol that the frame names */
 };
 
 #define SL_TEXT_NO_MODULE UINT32_MAX
@@ -75,11 +75,11 @@ struct sl_text_frame { /* a frame of native code; texts are views of the line */
     struct sl_str number;      /* the frame's number as the text has it; empty in formats that have none */
     struct sl_str shown;       /* the address as the text has it; markup: the element's tag ("pc") */
     struct sl_str module_name; /* markup: name of the frame's module */
-    bool is_json;        /* the frame is a JSON object of Apple's `.ips`; its piece of text is the closing brace */
-    struct {             /* is_json: the image that the frame names by its number in the report */
-        uint32_t report; /* number of the report */
-        uint32_t index;  /* number of the image in the report */
-        uint32_t first;  /* index of the report's first image in sl_text_ips.images */
+    bool is_json;              /* the frame is a JSON object of Apple's `.ips`; `cut` is its closing brace */
+    struct {                   /* is_json: the image that the frame names by its number in the report */
+        uint32_t report;       /* number of the report */
+        uint32_t index;        /* number of the image in the report */
+        uint32_t first;        /* index of the report's first image in sl_text_ips.images */
     } image;
 };
 
@@ -148,7 +148,7 @@ struct sl_text {
     struct sl_text_module *modules;
     size_t module_count, module_capacity;
     uint64_t counts[SL_TEXT_FORMATS]; /* frames of each format so far */
-    uint64_t max_frames; /* set after sl_text_begin(); more frames become text to copy; UINT64_MAX: no limit */
+    uint64_t max_frames; /* limit, set by the caller; further frames become text to copy; UINT64_MAX: none */
     /* private from here on */
     struct sl_map by_name;        /* name and id -> index + 1 in `modules` */
     struct sl_map by_number;      /* markup's number of a module -> index + 1, since the last {{{reset}}} */

@@ -170,7 +170,7 @@ static void with_number(struct translation *t, uint64_t value, const char *opera
 }
 
 /* Translates `and` with a constant: a mask of the low bits becomes `%`, a mask that clears only low bits becomes `@` (round down). With any
- * other mask the translation fails. */
+ * other mask the translation fails. with_number() appends a number and the operator; its last argument is the result's upper bound. */
 static void mask(struct translation *t)
 {
     uint64_t value = pop_constant(t), inverse = ~value;
@@ -186,7 +186,7 @@ static void mask(struct translation *t)
 }
 
 /* Translates a shift by a constant to a multiplication or division by a power of two. The power must be below 2^63, as numbers in the text
- * are signed. */
+ * are signed. with_number() appends a number and the operator; its last argument is the result's upper bound. */
 static void shift(struct translation *t, bool left)
 {
     uint64_t bits = pop_constant(t);

@@ -39,7 +39,8 @@ struct steps {
     bool bad;
 };
 
-/* Appends a step. More than MAX_STEPS, which only damaged files have, set s->bad. */
+/* Appends a step, the effect of one instruction: the registers that it stores (`second` 0: only one; both 0: none) and an offset in bytes,
+ * whose meaning depends on the kind. More than MAX_STEPS, which only damaged files have, set s->bad. */
 static void pe_arm64_add(struct steps *s, enum step_kind kind, unsigned first, unsigned second, uint32_t offset)
 {
     if (s->count == MAX_STEPS)

@@ -11,7 +11,8 @@
 
 struct walk_frame { /* a frame, with the state needed to find its caller */
     struct sl_registers registers;
-    uint64_t resume, instruction; /* as in struct sl_walk_frame; instruction 0: not set yet, it follows from `resume` */
+    /* the pc, of callers the return address; the address for look-ups, of callers in the call instruction (0: not set yet) */
+    uint64_t resume, instruction;
     uint32_t module;
     enum sl_trust trust;
     bool is_return; /* found by simulating a return: all preserved registers are known */
@@ -37,8 +38,8 @@ struct walk_cpu { /* a processor: its registers, and its methods to find a calle
     enum walk_result (*by_frame_pointer)(struct sl_walk_state *s, const struct walk_frame *callee,
                                          struct walk_frame *caller); /* NULL: no such method */
     enum walk_result (*by_scan)(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller);
-    /* Sets the frame pointer of a caller whose return address was found by scanning at `at`, above the first word of the stack. NULL: the
-     * frame pointer stays unknown. */
+    /* Sets the frame pointer of a caller whose return address was found by scanning. `at` is where the stack has that address; the word
+     * below `at` is on the stack, too. NULL: the frame pointer stays unknown. */
     void (*saved_pointer)(struct sl_walk_state *s, uint64_t at, const struct walk_frame *callee,
                           struct walk_frame *caller);
     /* True if the caller's stack pointer is possible: mostly above the callee's. */

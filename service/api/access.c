@@ -241,6 +241,7 @@ enum access access_check(struct http_exchange *x, enum access_form form, const c
     else
         read_any_form(x, &sent);
     const struct access_key *key = sent.is_key ? find_key(config, &sent) : NULL;
+    /* for the log: the id of the key found, or the id that was sent if a key with it is configured (its secret is wrong), else empty */
     struct sl_str id = key ? key->id : sent.is_key ? known_id(config, sent.id) : (struct sl_str){NULL, 0};
     OPENSSL_cleanse(sent.decoded, sizeof sent.decoded);
     enum access access = !sent.any                          ? ACCESS_MISSING

@@ -29,8 +29,7 @@ struct dump_walk {
     bool compat;          /* walk as Symbolicator does (unwind/walk.h), at most the innermost 256 frames a stack */
     bool finds_symbols;   /* prefetch: search symbols of modules with frames while the walk goes on */
     bool wants_variables; /* symbols must include local variables */
-    size_t
-        max_frames; /* limit for all threads together; when it is reached, further threads get only their first frame */
+    size_t max_frames;    /* of all threads together; when they are reached, other threads get only their first frame */
     struct sl_budget work; /* for all threads together; when it is used up, the frames found so far are the result */
     /* private */
     struct sl_arena own;  /* memory that only the walks need; used on the pool too, unlike `arena` */

@@ -22,11 +22,10 @@ struct debuginfod_request {
     const char *type;            /* for the metric: "debuginfo", "executable", "section", "source" */
     struct object_id id;         /* the build id, as the code id of an ELF file */
     struct search_scope where;   /* in which sources, and on whose behalf, files are searched */
-    uint64_t
-        max_size; /* bytes of the largest file that the client accepts (X-DEBUGINFOD-MAXSIZE); UINT64_MAX: no limit */
-    uint64_t end_ms; /* until when the request may wait for sources (debuginfod.hold), by loop_now_ms() */
-    int64_t begun_s; /* when the request began, seconds since the epoch */
-    bool answered;   /* METRIC_DEBUGINFOD_REQUESTS has counted it */
+    uint64_t max_size; /* X-DEBUGINFOD-MAXSIZE, the largest file in bytes that the client accepts; UINT64_MAX: any */
+    uint64_t end_ms;   /* until when the request may wait for sources (debuginfod.hold), by loop_now_ms() */
+    int64_t begun_s;   /* when the request began, seconds since the epoch */
+    bool answered;     /* METRIC_DEBUGINFOD_REQUESTS has counted it */
 };
 
 /* ---- routes.c ---- */
