@@ -2,7 +2,7 @@
 #include "unwind/walk_impl.h"
 #include "unwind/dwarf.h"
 
-/* MAX_DEPTH: of values on the stack. MAX_STEPS: of operations executed, because an expression may loop. */
+/* Limits of the number of values on the stack, and of operations that are executed, because an expression may loop. */
 enum { MAX_DEPTH = 32, MAX_STEPS = 2048 };
 
 struct stack_machine {

@@ -27,7 +27,7 @@ enum {
 
 struct info { /* UNWIND_INFO */
     uint8_t version, flags, count;
-    uint8_t frame_register, frame_offset; /* Microsoft's number of the register; its offset in units of 16 bytes */
+    uint8_t frame_register, frame_offset; /* Microsoft's register number; its value minus rsp, in units of 16 bytes */
     const uint8_t *codes;                 /* `count` slots of two bytes; a code has one to three of them */
 };
 

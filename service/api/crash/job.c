@@ -137,7 +137,8 @@ enum sl_code crash_prepare(struct job *job, void *arg, struct sl_error *error)
     return code;
 }
 
-/* True if the file is at fault, not a lack of memory or a client that left; a timeout counts. */
+/* True if the code means that the file could not be processed, or not in time (the job's fiber group has expired). False for lack of memory
+ * and for a client that left. */
 static bool is_failure(enum sl_code code)
 {
     return code != SL_OK && code != SL_BUSY && (code != SL_CANCELLED || fiber_group_current()->expired);
