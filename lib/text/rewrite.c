@@ -316,7 +316,7 @@ static void put_markup_stack(const struct sl_text_frame *f, const struct sl_text
         sl_buf_printf(out, "0x%016llx ", (unsigned long long)f->absolute);
         sl_buf_str(out, calls[i].function);
         sl_buf_u8(out, ' ');
-        sl_buf_str(out, calls[i].path.size ? calls[i].path : SL_STR("<invalid>"));
+        sl_buf_str(out, calls[i].path.size ? calls[i].path : SL_STR("<invalid>")); /* as LLVM prints an unknown path */
         sl_buf_printf(out, ":%llu:%llu (", (unsigned long long)calls[i].line, (unsigned long long)calls[i].column);
         sl_buf_str(out, f->module_name);
         sl_buf_printf(out, "+0x%llx)", (unsigned long long)f->address);
@@ -332,7 +332,7 @@ static void put_markup_place(const struct sl_text_frame *f, const struct sl_text
     if (!sl_str_equal(f->shown, SL_STR("pc")))
         return;
     sl_buf_u8(out, '[');
-    sl_buf_str(out, call->path.size ? call->path : SL_STR("<invalid>"));
+    sl_buf_str(out, call->path.size ? call->path : SL_STR("<invalid>")); /* as LLVM prints an unknown path */
     sl_buf_printf(out, ":%llu]", (unsigned long long)call->line);
 }
 

@@ -283,7 +283,7 @@ static bool may_have_id(struct sl_str line)
 }
 
 /* Reads a line that lists a module in an unknown format: a name, an id and one or two numbers with 0x (load address; size or end) in any
- * order. False if one of the three is missing, or if the line has more than MAX_WORDS words. */
+ * order, separated by blanks, `,` or `|`. False if one of the three is missing, or if the line has more than MAX_WORDS words. */
 static bool read_module_list(struct sl_text *t, struct sl_str line)
 {
     enum { MAX_WORDS = 8 };

@@ -240,6 +240,7 @@ static bool sort_ranges(struct cfi_writer *w)
         return false;
     if (!sorted)
         qsort(w->ranges, w->range_count, sizeof *w->ranges, by_cfi_start);
+    /* + range_count: each range may need a row without rules at its end */
     w->sorted = sl_account_alloc(&w->account, w->row_count + w->range_count, sizeof *w->sorted);
     if (!w->sorted || w->row_count + w->range_count > UINT32_MAX)
         return false;

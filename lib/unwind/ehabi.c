@@ -206,6 +206,7 @@ static void ehabi_finish(struct ehabi_machine *m)
     }
     for (size_t i = 0; i < rules->count; i++) {
         struct sl_unwind_rule *rule = &rules->slots[i].rule;
+        /* a register popped relative to an earlier base, another register, keeps that base */
         if (rule->base == m->base) {
             rule->base = SL_UNWIND_CFA;
             rule->offset -= m->offset;

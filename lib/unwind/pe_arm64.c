@@ -220,7 +220,7 @@ static bool read_packed(uint32_t word, struct steps *s, uint32_t *length)
     *length = (word >> 2 & 0x7FF) * 4;
     p.integers = p.reg_i * 8 + (p.cr == 1 ? 8 : 0);
     p.floats = p.reg_f ? p.reg_f * 8 + 8 : 0;
-    p.saved = (p.integers + p.floats + (p.homed ? 64 : 0) + 15) & ~15u;
+    p.saved = (p.integers + p.floats + (p.homed ? 64 : 0) + 15) & ~15u; /* 64: x0 to x7 */
     if (p.reg_i > 10 || p.saved > p.frame)
         return false;
     if (p.cr == 2) /* pacibsp signs the return address */

@@ -90,6 +90,7 @@ void rule_print(struct sl_buf *out, const struct sl_unwind_rule *rule, enum sl_c
     const char *base = sl_unwind_register_name(family, rule->base);
     bool takes_base =
         rule->kind == SL_UNWIND_REGISTER || rule->kind == SL_UNWIND_OFFSET || rule->kind == SL_UNWIND_MEMORY;
+    /* the register or the base has no name in symbol files */
     if (rule->reg == SL_UNWIND_NAMED ? !rule->name.size : !name || (takes_base && !base))
         return;
     if (rule->reg == SL_UNWIND_NAMED)

@@ -196,6 +196,7 @@ enum walk_method { METHOD_CFI, METHOD_RETURN, METHOD_FRAME_POINTER, METHOD_SCAN,
 static enum walk_result find_by(struct sl_walk_state *s, enum walk_method method, struct walk_frame *caller)
 {
     const struct walk_cpu *cpu = s->cpu;
+    /* a simulated return has no trust value of its own */
     static const enum sl_trust trusts[METHODS] = {[METHOD_CFI] = SL_TRUST_CFI,
                                                   [METHOD_RETURN] = SL_TRUST_FP,
                                                   [METHOD_FRAME_POINTER] = SL_TRUST_FP,

@@ -41,7 +41,7 @@ static enum sl_code find_code(struct dump_work *work, size_t module, struct conv
     }
     if (found->item) {
         input->bytes = found->item->mapping.bytes;
-        input->place = found->item->place;
+        input->place = found->item->place; /* the cache file itself, which the worker then gets instead of a copy */
     }
     return SL_OK;
 }

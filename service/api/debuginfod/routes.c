@@ -20,6 +20,7 @@ static enum sl_code read_id(struct http_exchange *x, struct object_id *id)
     if (text.size % 2 || !sl_hex_decode(text, bytes, sizeof bytes, &size) || !size)
         return SL_NOT_FOUND;
     *id = (struct object_id){.type = OBJECT_ELF, .code_id = sl_code_id_normalise(&x->arena, text)};
+    /* false: of a little-endian file, as nearly all are; the request does not tell */
     id->debug_id = sl_debug_id_from_build_id((struct sl_bytes){bytes, size}, false);
     id->has_debug_id = sl_debug_id_has_uuid(&id->debug_id);
     return id->code_id.size ? SL_OK : SL_BUSY;
