@@ -39,6 +39,7 @@ static void clear(struct source_search *s)
     cache_release(s->item);
     sl_buf_free(&s->text);
     s->item = NULL;
+    s->is_public = false;
     s->undecided = false;
 }
 
@@ -87,8 +88,10 @@ static enum sl_code read_objects(struct debuginfod_request *r, struct source_sea
             cache_drop_faulted();
         if (!note_failure(s, code)) /* sets s->undecided if the object may have the text; false for SL_CANCELLED */
             return code;
-        if (code == SL_OK && reading.found && !s->text.failed)
+        if (code == SL_OK && reading.found && !s->text.failed) {
+            s->is_public = false; /* the object does not say whether its source is */
             return SL_OK;
+        }
         /* SL_BUSY: memory was short, so the text may be in this object */
         note_failure(s, s->text.failed ? SL_BUSY : SL_OK);
         sl_buf_free(&s->text);
