@@ -9,7 +9,7 @@
 /* SLOW_MS: requests that took longer are logged even with HTTP_ACCESS_ERRORS. *_MAX_LOGGED: longer texts of clients are cut. */
 enum { SLOW_MS = 30000, PATH_MAX_LOGGED = 512, AGENT_MAX_LOGGED = 128 };
 
-/* Limits a text that the client chose freely. */
+/* Cuts a text to `most` bytes, as the client could make it as long as it likes. */
 static struct sl_str cut(struct sl_str text, size_t most)
 {
     if (text.size > most)
@@ -72,7 +72,7 @@ static size_t add_if_any(struct log_field *fields, size_t count, const char *key
 static void write_line(const struct request *r, enum log_level level, double duration_ms)
 {
     const struct http_exchange *x = &r->x;
-    struct log_field fields[20];
+    struct log_field fields[20]; /* at most 18 fields and the end mark */
     size_t count = 0;
     fields[count++] = (struct log_field)LOG_SLSTR("req", x->request_id);
     fields[count++] = (struct log_field)LOG_DOUBLE("duration_ms", duration_ms);
@@ -129,7 +129,7 @@ static struct metric_series *requests_series(struct request *r, struct route_ser
     return series;
 }
 
-/* Adds the request to the metrics of its route; requests without a route share the series after those of the routes. */
+/* Adds the request to the metrics of its route; the last entry of server->series is for requests without a route. */
 static void count(struct request *r, double seconds)
 {
     struct http_server *server = r->server;
@@ -146,8 +146,8 @@ static void count(struct request *r, double seconds)
     metric_series_add(route->bytes_out, r->bytes_out);
 }
 
-/* Counts an ended request and writes its line of the access log. Health checks are not counted, and logged at the level trace.
- * With HTTP_ACCESS_ERRORS only responses of 500 and above and slow requests are logged. */
+/* Counts an ended request and writes its line of the access log. Health checks are left out of the metrics of routes, and logged at
+ * the level trace. With HTTP_ACCESS_ERRORS only responses of 500 and above and slow requests are logged. */
 void access_record(struct request *r)
 {
     bool health = r->x.route && r->x.route->health;

@@ -33,7 +33,8 @@ struct forwarded_for_list {
     struct sl_str left; /* the part of its value that was not returned yet */
 };
 
-/* Removes the last remaining entry from the list and sets `*entry` to it; false if there is none. */
+/* Removes the last remaining entry from the list and sets `*entry` to it; false if there is none. Reads the headers named
+ * X-Forwarded-For from the last to the first. */
 static bool cut_last(struct forwarded_for_list *list, struct sl_str *entry)
 {
     while (list->left.size == 0) {
@@ -52,7 +53,7 @@ static bool cut_last(struct forwarded_for_list *list, struct sl_str *entry)
 }
 
 /* Each proxy appends the address that it was connected from. So from the end, the first address that is not a trusted proxy is the
- * client; what precedes it may be invented. */
+ * client; what precedes it may be invented. An entry that is no address ends the search at the proxy that sent it. */
 static struct sl_str client_address(const struct request *r, struct sl_str peer)
 {
     struct forwarded_for_list list = {.x = &r->x, .header = r->x.header_count};
@@ -141,7 +142,7 @@ struct client_address *address_entry(struct http_server *server, struct sl_str a
     struct client_address *entry = sl_map_get(&server->ips, address);
     if (entry)
         return entry;
-    entry = sl_map_add(&server->ips, address, sizeof *entry, &address);
+    entry = sl_map_add(&server->ips, address, sizeof *entry, &address); /* sets `address` to the map's copy of it */
     if (entry)
         entry->address = address;
     return entry;

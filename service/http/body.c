@@ -16,7 +16,7 @@ enum {
 
 /* Prepares for the body that follows the head. It is received only to be dropped when no handler will read it: the request is refused
  * already (x->status), or the route takes no body. At most DISCARD_LIMIT bytes of a refused request's body are received, for clients
- * that read the response only after sending all. */
+ * that read the response only after sending all. The limit of other bodies, that of the route, is set before. */
 void body_init(struct request *r)
 {
     struct http_exchange *x = &r->x;
@@ -50,13 +50,13 @@ bool body_reserve(struct request *r)
     bool small = x->content_length >= 0 && x->content_length <= BODY_FREE;
     struct client_address *entry =
         here || (!small && server->bodies >= limit) ? NULL : address_entry(server, x->client);
-    if (!entry) /* complete, no free place, or out of memory */
+    if (!entry) /* the body has arrived, the limit is reached, or out of memory */
         return here || small;
     if (!small && entry->bodies > free) {
         address_remove_entry(server, entry);
         return false;
     }
-    entry->halves++;
+    entry->halves++; /* counts small bodies, too */
     entry->bodies += !small;
     server->bodies += !small;
     r->body.in_flight_of = entry;
@@ -103,7 +103,7 @@ void body_receive(struct request *r, struct sl_bytes data)
 {
     struct request_body *body = &r->body;
     body->received += data.size;
-    if (body->discard && body->reader)
+    if (body->discard && body->reader) /* body_discard_rest checks how much it has dropped */
         fiber_wake(body->reader);
     if (body->failed_status || body->discard)
         return;
@@ -213,6 +213,7 @@ static enum sl_code read_decoded(struct request *r)
     struct request_body *body = &r->body;
     sl_buf_clear(&body->piece);
     while (body->piece.size == 0) {
+        /* held_back: the decoder has more output, which needs no more input */
         if (body->raw_at == body->raw.size && !body->held_back) {
             enum sl_code code = wait_for_bytes(r);
             if (code)
@@ -291,7 +292,8 @@ enum sl_code http_body_read(struct http_exchange *x, struct sl_bytes *piece)
     return SL_OK;
 }
 
-/* ---- after an early response ---- */
+/* ---- after an early response ----
+ * Receives and drops the rest of a body, at most DISCARD_LIMIT bytes. */
 bool body_discard_rest(struct request *r)
 {
     struct request_body *body = &r->body;

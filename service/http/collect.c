@@ -19,7 +19,7 @@ static void spool_open(void *arg)
 {
     struct http_body_spool *spool = arg;
     spool->fd = sl_unlinked_file(spool->directory);
-    spool->code = spool->fd >= 0 ? SL_OK : sl_fail_errno(NULL, errno, "");
+    spool->code = spool->fd >= 0 ? SL_OK : sl_fail_errno(NULL, errno, ""); /* only the code is used: no message */
 }
 
 static void spool_write(void *arg)
@@ -90,7 +90,7 @@ static enum sl_code collect_in_file(struct request *r, struct sl_bytes first, st
     if (code)
         return code;
     spool.mapping = &r->body.spool;
-    code = spool_step(&spool, spool_map, first);
+    code = spool_step(&spool, spool_map, first); /* spool_map ignores `first` */
     close(spool.fd);
     if (code)
         return spool_fail(r, code, "cannot map the temporary file of a request body");
@@ -105,7 +105,7 @@ static size_t most_in_memory(void)
     return memory_is_short() ? BODY_WHOLE : BODY_IN_MEMORY;
 }
 
-/* Waits until the window has the whole body, which is smaller than that, and sets `*body` to it. The socket is being read already. */
+/* For a body smaller than the window: waits until the window has all of it, and sets `*body` to it. The socket is being read already. */
 static enum sl_code await_whole(struct request *r, struct sl_bytes *body)
 {
     while (!r->message_done && !r->body.failed_status && !r->connection->dead) {
@@ -142,7 +142,7 @@ static enum sl_code collect(struct http_exchange *x, struct sl_bytes *body)
         sl_buf_add(&whole, piece.data, piece.size);
         code = whole.failed ? body_refuse(r, 503, BODY_NO_MEMORY) : collect_in_file(r, sl_buf_bytes(&whole), body);
     } else if (code == SL_OK && whole.size > 0) {
-        struct sl_buf used = r->body.piece; /* exchanged: `piece` lives as long as the request */
+        struct sl_buf used = r->body.piece; /* exchanged with `whole`, as r->body.piece lives until the request ends */
         r->body.piece = whole;
         whole = used;
         *body = sl_buf_bytes(&r->body.piece);

@@ -308,8 +308,8 @@ static void connection_consume(struct connection *c, struct sl_bytes data)
 }
 
 /* ---- reading ----
- * Chooses how much libuv reads. When the loop's time slice is used up that is little, as a head may be a health check, or nothing (libuv
- * calls on_read with UV_ENOBUFS then) of bodies and handshakes, which can wait. */
+ * Chooses how much libuv reads. While the loop's time slice is used up, bodies and handshakes wait: size 0, for which libuv calls on_read
+ * with UV_ENOBUFS. Of anything else little is read, as it may be a health check. */
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     (void)suggested;
@@ -352,7 +352,7 @@ static void on_data(struct connection *c, struct sl_bytes data)
             server_timer(c, TIMEOUT_LINGER);
         return;
     case STATE_BODY:
-        if (c->timeout == body_timeout(c->request)) /* begins anew with each byte */
+        if (c->timeout == body_timeout(c->request)) /* it restarts whenever bytes arrive */
             server_timer(c, c->timeout);
         if (too_slow(c))
             fail_body(c, 408, "request body too slow", "slow");
@@ -612,7 +612,8 @@ static void expired_write(struct connection *c)
         c->write_progress_ms = now;
     }
     uint64_t sent = c->request ? c->request->bytes_out : 0;
-    if (unsent < c->answer_size) /* else none of the response is sent, as a 100 Continue is queued before it */
+    /* if more is unsent, libuv is still sending a 100 Continue that was queued before the response */
+    if (unsent < c->answer_size)
         sent += c->answer_size - unsent;
     bool slow = elapsed > RATE_GRACE_MS && sent / (elapsed / 1000) < options->min_rate;
     if (!slow && now - c->write_progress_ms < options->write_timeout_ms) {
@@ -642,7 +643,9 @@ void connection_handle_timeout(struct connection *c)
         }
         break;
     case TIMEOUT_BODY: fail_body(c, 408, "request body took too long", "body_timeout"); break;
-    case TIMEOUT_DISCARD: fail_body(c, 408, NULL, NULL); break;
+    case TIMEOUT_DISCARD:
+        fail_body(c, 408, NULL, NULL);
+        break; /* ends the dropping of a body; the response was sent before */
     case TIMEOUT_WRITE: expired_write(c); break;
     case TIMEOUT_PROBE: probe_client(c); break;
     default: connection_abort(c, false);
@@ -671,7 +674,7 @@ void connection_accept(struct http_listener *listener, int fd)
         connection_abort(c, false);
         return;
     }
-    c->reserve = server_is_full(server);
+    c->reserve = server_is_full(server); /* accepted above max_connections: for health checks only */
     c->operators = listener->admin || !server->has_admin;
     c->loopback = listener->loopback;
     metric_add(METRIC_HTTP_CONNECTIONS_TOTAL, 1, c->reserve ? "over_limit" : "accepted", NULL, NULL);
@@ -683,7 +686,7 @@ void connection_accept(struct http_listener *listener, int fd)
         connection_state(c, STATE_HANDSHAKE);
     server_timer(c, c->tls ? TIMEOUT_HANDSHAKE : c->reserve ? TIMEOUT_RESERVE : TIMEOUT_HEADER);
     if (c->tls)
-        server_bound_handshakes(server);
+        server_bound_handshakes(server); /* too many: closes the oldest */
     connection_read(c, true);
     if (!c->tls || !loop_slice_is_used_up()) /* a handshake takes longer and can wait */
         read_now(c, READ_LATE); /* usually the request has arrived and need not wait for the next turn of the loop */

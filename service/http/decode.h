@@ -7,7 +7,7 @@
 enum content_coding { CODING_IDENTITY, CODING_GZIP, CODING_DEFLATE, CODING_ZSTD, CODING_UNKNOWN };
 enum content_coding coding_parse(struct sl_str value); /* by the name in Content-Encoding; CODING_UNKNOWN for others */
 
-/* Limits of the zstd window, as logarithms: for HTTP (RFC 9659), and for files, zstd's own default. */
+/* Limits of the zstd window, as base-2 logarithms of its size: for HTTP (RFC 9659), and for files, zstd's own default. */
 enum { ZSTD_WINDOW_HTTP = 23, ZSTD_WINDOW_FILES = 27 };
 
 struct http_decoder;

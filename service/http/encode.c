@@ -7,7 +7,7 @@
 #include "http/blank.h"
 #include "http/impl.h"
 
-/* Sizes whose compression takes no longer than a pool job costs. */
+/* Bodies up to these sizes are compressed on the loop: passing them to the pool would take as long. */
 enum { GZIP_ON_LOOP = 4 * 1024, ZSTD_ON_LOOP = 16 * 1024 };
 
 /* Returns the weight of a list item "name;q=0.5" in thousandths; 1000 without q, 0 if malformed. Digits after the third count 0. */
@@ -134,7 +134,7 @@ static void http_encode(void *arg)
         return;
     }
     size_t bound = ZSTD_compressBound(job->in.size);
-    if (!sl_buf_reserve(&job->out, bound))
+    if (!sl_buf_reserve(&job->out, bound)) /* sets job->out.failed */
         return;
     size_t size = ZSTD_compress(job->out.data, bound, job->in.data, job->in.size, 1);
     if (ZSTD_isError(size))

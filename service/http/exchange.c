@@ -145,7 +145,7 @@ static void refuse_without_fiber(struct request *r)
     struct http_server *server = r->server;
     r->x.status = 503;
     r->close = true;
-    if (!send_reset(r))
+    if (!send_reset(r)) /* some clients retry only after a reset: they get that instead */
         r->bytes_out = connection_send(r->connection, (struct sl_str){text, sizeof text - 1}) ? sizeof text - 1 : 0;
     access_record(r);
     metric_add(METRIC_HTTP_REFUSED, 1, "slots", NULL, NULL);

@@ -17,13 +17,13 @@ enum head_result head_scan(struct head_scan *scan, struct sl_bytes data, const s
         if (end - scan->start > limits->max_head_bytes)
             return HEAD_TOO_LARGE;
         if (scan->lines > 0 && scan->line_start < data.size && http_is_blank((char)data.data[scan->line_start]))
-            return HEAD_BAD;
+            return HEAD_BAD; /* a continuation line */
         if (!feed) {
             scan->offset = data.size;
             return HEAD_MORE;
         }
         if (end == scan->line_start || data.data[end - 1] != '\r')
-            return HEAD_BAD;
+            return HEAD_BAD; /* a line feed without a carriage return */
         bool empty = end - 1 == scan->line_start;
         at = scan->line_start = end + 1;
         if (empty && scan->lines == 0)

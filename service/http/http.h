@@ -49,8 +49,9 @@ struct http_exchange {
     bool key_has_scopes; /* the key has scopes: the request may use only those */
     char job_id[37];     /* id of the job that is answered, or empty; for the log */
     const struct http_route *route;
-    void *service;                    /* from the server's options */
-    struct memory_reservation memory; /* for the body and what is parsed out of it; released at the end, unless moved */
+    void *service; /* from the server's options */
+    /* for the body and what is parsed out of it; released when the request ends, unless the handler has moved it to a longer-lived owner */
+    struct memory_reservation memory;
 
     /* response; a handler sets these through the functions below */
     int status;
@@ -85,7 +86,7 @@ struct http_route {
     uint64_t (*body_limit)(const struct http_exchange *x);
     unsigned body_weight; /* http_body reserves this multiple of the body's size as memory for parsing it; 0 = none */
     const char *const *rights; /* the client's access key needs one of these; ends with NULL. NULL = not checked here */
-    bool operators;            /* only on the admin listeners, if there are any */
+    bool operators;            /* for operators: served by the admin listeners only, if there are any */
     bool immediate;            /* the handler does not suspend and its response is small: it runs without a fiber */
     bool page_view;            /* counted as a page view (METRIC_ELIOT_PAGEVIEW), as Mozilla's services do */
     const struct job_kind *job; /* the kind of jobs that the route starts; NULL = none */
@@ -102,13 +103,13 @@ struct http_family {
     const char *(*prefix)(const void *service);
     /* False while the API is disabled: its paths are unknown then. NULL = always enabled. */
     bool (*enabled)(const void *service);
-    const char *group;      /* name of its group of access rights; NULL = open */
+    const char *group;      /* name of its group of access rights; NULL = open to everyone */
     bool offers_basic_auth; /* used by browsers: a client without a key is asked for one by WWW-Authenticate */
     /* For an API that sets the CORS headers itself: true if the request's origin may make cross-origin requests; sets `*origin` to
      * the value for Access-Control-Allow-Origin. NULL = the server sets the headers, for its `cors_origins`. */
     bool (*origin_allowed)(const struct http_exchange *x, struct sl_str *origin);
     bool key_in_query;        /* clients send the key as ?key=, too */
-    bool always_requires_key; /* needs a key, even if everything else is open */
+    bool always_requires_key; /* clients need a key, even where the other APIs are open to everyone */
     /* Fills in the body of an error response of the server, in the API's format: the status is set and the body empty. `detail`
      * may be NULL and is for 404 and 405. NULL = the server's format: {"detail":...}, nothing for 404 and 405, a text for 413. */
     void (*error)(struct http_exchange *x, int status, const char *detail);
@@ -131,7 +132,7 @@ struct http_options {
     const char *certificate_path, *key_path, *client_ca_path; /* for TLS; the last may be NULL */
     const char *unix_group;                                   /* group of socket files; NULL = the process's */
     const struct http_family *const
-        *families; /* ends with NULL; the first matching route wins, literals before patterns */
+        *families; /* ends with NULL; the first matching route wins, one without {..} before one with it */
     void *service;
     /* for routes with rights: responds if access is denied; may be NULL */
     void (*authorize)(struct http_exchange *x);
@@ -146,8 +147,8 @@ struct http_options {
     const char *const *trusted_proxies;
     size_t trusted_proxy_count;
     bool server_header;
-    bool reuseport;                  /* other processes may listen on the same addresses (socket(7), SO_REUSEPORT) */
-    bool shares_listeners;           /* other processes continue to listen when this one, as it drains, stops */
+    bool reuseport;        /* several processes of the service listen on the same addresses (socket(7), SO_REUSEPORT) */
+    bool shares_listeners; /* while this process drains it stops listening, as others listen on its addresses */
     const char *peer_socket;         /* path of a Unix socket for other processes of the service; NULL = none */
     uint64_t file_max_age_s;         /* max-age of files for clients */
     const char *const *cors_origins; /* origins allowed by CORS; "*": any */
@@ -236,7 +237,7 @@ void http_reply(struct http_exchange *x, int status, const char *content_type, s
 void http_reply_empty(struct http_exchange *x, int status);
 /* Sends the text in `json`, or 503 if the buffer ran out of memory; takes over the buffer. */
 void http_reply_json(struct http_exchange *x, int status, struct sl_buf *json);
-/* Sends the content; takes over the caller's reference. */
+/* Sends the shared buffer `content` as the body; takes over the caller's reference. */
 void http_reply_content(struct http_exchange *x, int status, const char *content_type, struct shared_blob *content);
 /* Sets an error response in the format of the route's API (http_family.error), else in the server's; `detail` may be NULL. */
 void http_reply_error(struct http_exchange *x, int status, const char *detail);

@@ -25,18 +25,18 @@
 enum {
     READ_BUFFER = 64 * 1024,      /* shared by all connections */
     READ_LATE = 4 * 1024,         /* how much of READ_BUFFER is used once the loop's time slice is used up */
-    BODY_WINDOW = 256 * 1024,     /* received, but not yet read by the handler */
+    BODY_WINDOW = 256 * 1024,     /* most bytes of a body that are received before the handler reads them */
     BODY_IN_MEMORY = 1024 * 1024, /* larger bodies go to an unlinked file */
     BODY_WHOLE = 64 * 1024,       /* bodies of up to this known length are received without a fiber, always in memory */
     BODY_FREE = 16 * 1024,        /* bodies up to this size cost no more than a head: they do not count as in flight */
-    OUTPUT_MAX = 1024 * 1024,     /* unsent output in memory */
+    OUTPUT_MAX = 1024 * 1024,     /* most bytes of a response in the connection's memory until they are sent */
     DISCARD_LIMIT = 64 * 1024,    /* most bytes of a body that are received only to drop them */
     PIPELINE_LIMIT = 16 * 1024,   /* most bytes of next requests that are received while one runs */
-    CHUNK_CREDIT = 16 * 1024, /* framing of a chunked body that is allowed whatever its content is (check_framing) */
+    CHUNK_CREDIT = 16 * 1024, /* bytes of chunk framing that a body may have whatever its content is (check_framing) */
     RESERVE_CLASS = 64,       /* connections accepted above max_connections, which may only send health checks */
     ADDRESS_MAX = 46,
     PLAIN_BUFFER = 16 * 1024,  /* a TLS record */
-    MAX_ENCRYPTED = 64 * 1024, /* encrypted before it is written to the socket */
+    MAX_ENCRYPTED = 64 * 1024, /* most bytes that are encrypted ahead of the socket */
     MAX_HANDSHAKES = 1024,     /* concurrent TLS handshakes; beyond it the oldest is closed */
 };
 
@@ -162,8 +162,8 @@ struct connection {
     bool operators;        /* may use operators' routes */
     bool loopback;         /* accepted by a loopback listener */
     struct head_scan scan;
-    size_t unsent,
-        answer_size; /* bytes queued in libuv when last checked; bytes of the response in the running write */
+    size_t unsent;      /* bytes queued in libuv when last checked */
+    size_t answer_size; /* bytes of the response in the running write */
     uint64_t write_started_ms, write_progress_ms;
     struct loop_waiter turn; /* queued to read more of a body */
     unsigned requests;
@@ -212,7 +212,7 @@ struct http_server {
     size_t route_count;
     struct route_series *series; /* route_count + 1: the last is for requests without a route */
     struct sl_list connections;
-    size_t connection_count, closing; /* all; those whose descriptors are closed */
+    size_t connection_count, closing; /* all connections; those of them whose descriptors are closed */
     size_t active, bodies, counts[GAUGES];
     struct metric_series *gauges[GAUGES]; /* series of `counts` */
     struct timer_queue *queues;           /* by enum connection_timeout */
@@ -278,7 +278,7 @@ bool server_is_full(const struct http_server *server);     /* true beyond max_co
 void server_count(const struct connection *c, int change); /* adds `change` to the gauge of c's state */
 void server_bound_handshakes(struct http_server *server);
 void server_free(struct http_server *server);
-/* Builds the routes and their data; before anything else. False when out of memory. */
+/* Builds the routes and their data; called before any other function of the server. False when out of memory. */
 bool server_take_routes(struct http_server *server);
 
 /* ---- connection.c ---- */

@@ -18,7 +18,7 @@ static void tune(int fd)
     static const int on = 1, off = 0, idle_s = 60;
     static const unsigned user_timeout_ms = 30000;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off); /* fails on IPv4, harmlessly */
+    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off); /* [::] accepts IPv4, too; fails on IPv4, harmlessly */
     /* Accepted sockets inherit these, which saves system calls per connection. */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
@@ -102,7 +102,8 @@ static void remove_stale(const struct sockaddr_un *address)
 }
 
 /* Gives the socket file to the group `name` (http.unix_group; NULL = leaves the group) and lets it connect. A file that has the group
- * already, as in a set-group-ID directory, needs no chown and no permission for it. Returns 0 or an errno, which `*what` explains. */
+ * already, as in a set-group-ID directory, needs no chown and no permission for it. Returns 0 or an errno; `*what` explains those that
+ * are about the group. */
 static int share_with_group(const char *path, const char *name, const char **what)
 {
     struct stat st;
@@ -118,7 +119,7 @@ static int share_with_group(const char *path, const char *name, const char **wha
     return chmod(path, 0660) == 0 ? 0 : errno;
 }
 
-/* Binds a Unix socket, restricted to the user and one group. Returns 0 or an errno; `*what` explains one of the group. */
+/* Binds a Unix socket, restricted to the user and one group. Returns 0 or an errno; `*what` explains those that are about the group. */
 static int bind_unix(struct http_listener *listener, const char *path, const char **what)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

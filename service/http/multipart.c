@@ -20,7 +20,7 @@ struct multipart {
     size_t matched; /* bytes at the end of the input so far that match the start of the delimiter */
     size_t assumed; /* how many of the `matched` bytes are a line end before the part, not content of it */
     size_t parts;
-    char tail[2]; /* after a delimiter: CRLF, "--", or blanks before the CRLF */
+    char tail[2]; /* the two bytes after a delimiter and blanks: CRLF or "--" */
     size_t tail_size;
     char *headers; /* of the current part, MAX_HEADERS */
     size_t headers_size;
@@ -28,8 +28,8 @@ struct multipart {
 };
 
 /* ---- parameters of header values (RFC 9110, 5.6.6) ---- */
-/* Parses the next `; name=value` at `*at` and advances `*at`; removes the quotes of a value. Returns 1, 0 at the end, -1 if the
- * parameter is malformed. */
+/* Parses the next `; name=value` at `*at` and advances `*at`; removes the quotes of a value, but not backslashes in it. Without "=" the
+ * value is empty. Returns 1, 0 at the end, -1 if the closing quote is missing. */
 static int next_parameter(struct sl_str text, size_t *at, struct sl_str *name, struct sl_str *value, bool *quoted)
 {
     while (*at < text.size && (http_is_blank(text.data[*at]) || text.data[*at] == ';'))
@@ -84,7 +84,7 @@ bool multipart_boundary(struct sl_str content_type, struct sl_str *boundary)
         if (!sl_str_equal_nocase(name, SL_STR("boundary")))
             continue;
         if (value.size == 0 || value.size > MAX_BOUNDARY || value.data[value.size - 1] == ' ')
-            return false;
+            return false; /* RFC 2046, 5.1.1 */
         for (size_t i = 0; i < value.size; i++)
             if (!is_boundary_char(value.data[i]))
                 return false;
@@ -145,7 +145,7 @@ static enum sl_code begin_part(struct multipart *m, struct sl_error *error)
             return sl_fail(error, SL_MALFORMED, "malformed Content-Disposition in a part of the multipart body");
         at += size + 2;
     }
-    if (!name.data) /* from unescape */
+    if (!name.data) /* unescape was out of memory */
         return sl_fail(error, SL_BUSY, "out of memory");
     return m->callbacks.begin ? m->callbacks.begin(m->callbacks.arg, name, error) : SL_OK;
 }
@@ -282,7 +282,7 @@ static enum sl_code read_headers(struct multipart *m, struct sl_bytes *in, struc
             continue;
         m->headers_size -= empty ? 2 : 4;
         m->where = DATA;
-        m->matched = m->assumed = 2; /* an empty part: the line end of the headers also begins the delimiter */
+        m->matched = m->assumed = 2; /* in an empty part, the line end of the headers also begins the delimiter */
         return begin_part(m, error);
     }
     return SL_OK;

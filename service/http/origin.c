@@ -69,6 +69,7 @@ bool origin_check_host(struct request *r)
         http_reply_error(&r->x, 421, "host not allowed");
         return false;
     }
+    /* host_count 0: HTTP/1.0, which browsers do not send */
     if (!options->loopback_hosts || !r->connection->loopback || r->host_count == 0 || is_local_name(r->host))
         return true;
     http_reply_error(

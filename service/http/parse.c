@@ -229,7 +229,7 @@ static int check_head(struct request *r, const char **why)
         *why = "exactly one Host header is needed";
         return 400;
     }
-    if (memchr(x->target.data ? x->target.data : "", '#', x->target.size))
+    if (memchr(x->target.data ? x->target.data : "", '#', x->target.size)) /* a fragment */
         return 400;
     return 0;
 }
@@ -338,7 +338,7 @@ static void route_request(struct request *r)
 {
     struct http_exchange *x = &r->x;
     if (r->parser.method == HTTP_CONNECT) {
-        r->close = true;
+        r->close = true; /* what follows would be the bytes of a tunnel */
         route_allow_all(x, r->server->routes);
         http_reply_error(x, 405, NULL);
         return;
@@ -401,7 +401,7 @@ void parse_head(struct request *r, struct sl_bytes head, unsigned lines)
     if (error == HPE_PAUSED_UPGRADE) { /* upgrades are ignored: a normal request */
         llhttp_resume_after_upgrade(&r->parser);
         r->message_done = true;
-    } else if (error != HPE_OK && error != HPE_PAUSED) {
+    } else if (error != HPE_OK && error != HPE_PAUSED) { /* HPE_PAUSED: by on_message_complete, if there is no body */
         bool about_method = error == HPE_INVALID_METHOD || error == HPE_INVALID_CONSTANT;
         if (!about_method || !refuse_unknown_method(r, (struct sl_bytes){(uint8_t *)copy, head.size}))
             parse_refuse(r, status_of_parser(error), llhttp_get_error_reason(&r->parser));

@@ -183,7 +183,7 @@ static struct sl_str cache_control(struct http_exchange *x)
     struct sl_str set, value = header_is_set(x, "Cache-Control", &set) ? set : SL_STR("private");
     struct sl_buf text = {0};
     sl_buf_str(&text, value);
-    if (!memchr(value.data, '=', value.size))
+    if (!memchr(value.data, '=', value.size)) /* it has no max-age */
         sl_buf_printf(&text, ", max-age=%llu", (unsigned long long)r->server->options.file_max_age_s);
     return sl_buf_move_to_arena(&text, &x->arena);
 }

@@ -220,6 +220,7 @@ static int try_routes(struct http_exchange *x, const struct http_route *routes, 
             continue;
         }
         x->route = route;
+        /* 404: BAD_SEGMENT */
         return match == MATCH ? 0 : match == BAD_ESCAPE ? 400 : match == NO_MEMORY ? 503 : 404;
     }
     return -1;

@@ -72,7 +72,7 @@ static bool wants_retry_after(const struct http_exchange *x)
     return x->route && !x->route->job;
 }
 
-/* Writes the head into the request's arena; base NULL when out of memory, also if a header was lost for that (x->header_lost). */
+/* Writes the head into the request's arena; base NULL when out of memory, now or before, when a header was set (x->header_lost). */
 static uv_buf_t make_head(struct request *r, uint64_t length)
 {
     struct http_exchange *x = &r->x;
@@ -289,7 +289,7 @@ static bool write_bufs(struct request *r, uv_buf_t *bufs, unsigned count)
 
 /* ---- files, window by window: only one window of unsent bytes is in memory ---- */
 struct content_source {
-    struct shared_blob *content; /* in a file; NULL: `mapped` is the source */
+    struct shared_blob *content; /* a response body that is in a file; NULL = the file is mapped at `mapped` */
     const uint8_t *mapped;
 };
 
@@ -355,8 +355,8 @@ static void write_file(struct request *r, uv_buf_t head, struct file_part part)
     write_bufs(r, bufs, 2);
 }
 
-/* Sends a content after the head: from memory, or in windows if it is in a file. If more than OUTPUT_MAX is left when the socket takes no
- * more, moves the content to a file, so that a slow client does not hold memory. False if the connection is closed. */
+/* Sends a shared body after the head: from memory, or in windows if it is in a file. If more than OUTPUT_MAX is left when the socket takes
+ * no more, moves the body to a file, so that a slow client does not hold memory. False if the connection is closed. */
 static bool write_content(struct request *r, uv_buf_t head, struct shared_blob *content)
 {
     struct sl_bytes bytes = shared_blob_pin(content);
@@ -368,7 +368,7 @@ static bool write_content(struct request *r, uv_buf_t head, struct shared_blob *
     unsigned count = 2;
     bool ok = write_some(r, &bufs, &count);
     size_t left = http_send_count_bytes(bufs, count);
-    /* count 1: the head is written, only contents are left */
+    /* count 1: the head is written, only bytes of the body are left */
     bool move =
         ok && left > OUTPUT_MAX && count == 1 && shared_blob_spill(content, r->server->options.tmp_dir, NULL) == SL_OK;
     if (ok && is_unsent(r, count) && !move)

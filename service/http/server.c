@@ -78,7 +78,7 @@ static void on_tick(uv_timer_t *timer)
 {
     struct http_server *server = timer->data;
     uint64_t now = loop_now_ms();
-    resume_listeners(server);
+    resume_listeners(server); /* a connection may have become old enough to be closed for a new one */
     if (server->connection_count == 0)
         uv_timer_stop(timer);
     for (size_t i = TIMEOUT_NONE + 1; i < server->queue_count; i++)
@@ -231,7 +231,7 @@ static bool evict_one(struct http_server *server)
     for (size_t i = 0; i < sizeof waiting / sizeof *waiting; i++)
         if (evict_silent(server, waiting[i].timeout, waiting[i].ms))
             return true;
-    for (size_t i = TIMEOUT_FAMILY; i < server->queue_count; i++)
+    for (size_t i = TIMEOUT_FAMILY; i < server->queue_count; i++) /* bodies of APIs that have a timeout of their own */
         if (evict_silent(server, i, EVICT_UPLOAD_MS))
             return true;
     return evict_from_busy_address(server);
@@ -369,7 +369,10 @@ static enum sl_code adopt_passed(struct http_server *server, enum listener_purpo
 {
     int fds[MAX_PASSED_LISTENERS];
     size_t count = listeners_get_passed(purpose_names[purpose], fds);
-    enum sl_code code = count ? SL_OK : sl_fail(error, SL_INTERNAL, "cannot listen on systemd: no sockets were passed");
+    enum sl_code code =
+        count ? SL_OK
+              : sl_fail(error, SL_INTERNAL,
+                        "cannot listen on systemd: no sockets were passed; start the service by its socket unit");
     for (size_t i = 0; code == SL_OK && i < count; i++) {
         struct http_listener *listener = next_listener(server, purpose);
         code = listener_adopt(listener, fds[i], error);
@@ -393,7 +396,7 @@ static enum sl_code listen_on(struct http_server *server, const char *address, e
 static enum sl_code listen_on_all(struct http_server *server, struct sl_error *error)
 {
     const struct http_options *o = &server->options;
-    const struct {
+    const struct { /* by enum listener_purpose */
         const char *const *addresses;
         size_t count;
     } lists[] = {{o->bind, o->bind_count}, {o->bind_https, o->bind_https_count}, {o->admin_bind, o->admin_bind_count}};
@@ -548,7 +551,9 @@ static enum sl_code set_proxies(struct http_server *server, struct sl_error *err
         if (strcmp(text, "unix") == 0)
             server->trust_unix = true;
         else if (!network_parse(sl_str(text), &server->proxies[server->proxy_count++]))
-            return sl_fail(error, SL_MALFORMED, "http.trusted_proxies: %s is not a network", text);
+            return sl_fail(
+                error, SL_MALFORMED,
+                "http.trusted_proxies: %s is not an address or network (examples: 10.0.0.1, 10.0.0.0/8, unix)", text);
     }
     return SL_OK;
 }
@@ -633,7 +638,7 @@ void http_server_configure(struct http_server *server, const struct http_options
     set_timeouts(server);
     renew_prefixes(server);
     server_renew_certificate(server);
-    if (server->connection_count)
+    if (server->connection_count) /* the timer runs: restarts it with the new period */
         uv_timer_start(&server->tick, on_tick, tick_period(server), tick_period(server));
 }
 

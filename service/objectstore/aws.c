@@ -57,7 +57,7 @@ static bool make_signing_time(struct sl_arena *arena, const struct aws_signing *
 }
 
 /* Makes the query of the presigned URL, without the signature; data NULL when out of memory. It is sorted by name, as the canonical
- * request that is signed contains it in this order. */
+ * request that is signed contains it in this order: the names in s->query sort after "X-Amz-" and before "x-id". */
 static struct sl_str make_presigned_query(struct sl_arena *arena, const struct aws_signing *s,
                                           const struct signing_time *signing_time)
 {

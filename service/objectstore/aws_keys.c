@@ -102,7 +102,7 @@ static enum sl_code read_token(struct keys_request *a, const char *path, struct 
 {
     struct sl_buf text = {0};
     if (!credentials_read_file(path, &text))
-        return sl_fail_errno(a->error, errno, "") == SL_BUSY
+        return sl_fail_errno(a->error, errno, "") == SL_BUSY /* a shortage that passes, as of memory */
                    ? SL_BUSY
                    : sl_fail(a->error, SL_DOWNLOAD_ERROR, "cannot read the AWS token from %.120s: %s", path,
                              strerror(errno));
@@ -173,8 +173,8 @@ static enum sl_code from_instance(struct keys_request *a)
 
 /* ---- web identity: AssumeRoleWithWebIdentity, AWS Security Token Service API Reference ---- */
 
-/* Converts an error response of the Security Token Service. With a readable error code it is SL_PERMISSION_DENIED, but overload (5xx, 429)
- * is temporary: SL_DOWNLOAD_ERROR, which fetch tries again. */
+/* Converts an error response of the Security Token Service. With a readable error code, which becomes the message, it is
+ * SL_PERMISSION_DENIED; but overload (5xx, 429) is temporary: SL_DOWNLOAD_ERROR, which fetch tries again. */
 static enum sl_code sts_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     struct xml_text code = {.name = "Code"};
@@ -275,6 +275,7 @@ enum sl_code aws_keys_get(const struct bucket_config *config, struct sl_buf *tex
         return SL_OK;
     if (code == SL_CANCELLED || code == SL_BUSY || code == SL_INTERNAL)
         return sl_fail(error, code, "%s", why.message);
+    /* SL_NOT_FOUND has no message */
     return sl_fail(error, SL_DOWNLOAD_ERROR, "no %s credentials: %s", provider->name,
                    code == SL_NOT_FOUND ? "not found" : why.message);
 }

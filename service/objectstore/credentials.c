@@ -75,7 +75,7 @@ static enum sl_code request_credentials(const void *context, struct sl_buf *text
     enum sl_code code = is_s3(store) ? aws_keys_get(store->config, text, &life_s, error)
                                      : google_token(&store->account, store->is_source ? SCOPE "only" : SCOPE "write",
                                                     store->label, text, &life_s, error);
-    if (!is_s3(store))
+    if (!is_s3(store)) /* 0: the response of Google states no lifetime */
         life_s = life_s == 0 ? GOOGLE_TOKEN_LIFE_S : life_s > LIFE_MAX_S ? LIFE_MAX_S : life_s;
     *for_ns = life_s > MARGIN_S ? (life_s - MARGIN_S) * SECOND_NS : 0;
     return code;
@@ -95,6 +95,7 @@ uint64_t object_store_credentials_ms(const struct object_store *store)
     return has_credentials(store) ? UINT64_MAX : ttl_cache_left_ms(slot.cache, slot.key, 2);
 }
 
+/* Only fills the cache; the credentials themselves are dropped. */
 enum sl_code object_store_authorize(const struct object_store *store, struct sl_error *error)
 {
     struct sl_arena arena = {0};

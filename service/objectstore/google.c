@@ -17,8 +17,8 @@
 #define METADATA_HOST "metadata.google.internal"
 #define TOKEN_PATH    "/computeMetadata/v1/instance/service-accounts/default/token"
 #define SECOND_NS     UINT64_C(1000000000)
-/* EXCHANGE_S, MACHINE_S: time limits of a request to the token server and to the metadata server, which is near or, outside of Google's
- * cloud, not there at all. */
+/* MARGIN_S: how much longer the signed assertion is valid than a token is cached. EXCHANGE_S, MACHINE_S: time limits of a request to the
+ * token server and to the metadata server, which is near or, outside of Google's cloud, not there at all. */
 enum { MARGIN_S = 30, EXCHANGE_S = 30, MACHINE_S = 1, ANSWER_MAX = 64 << 10, KEY_BITS_MAX = 8192, KEY_MAX = 64 << 10 };
 
 /* ---- the assertion ---- */
@@ -88,7 +88,7 @@ static void add_claims(struct sl_buf *out, const struct google_account *account,
     sl_json_begin_object(&w);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         sl_json_member_str(&w, texts[i].key, texts[i].text);
-    sl_json_member_i64(&w, "exp", now_s + GOOGLE_TOKEN_LIFE_S + MARGIN_S);
+    sl_json_member_i64(&w, "exp", now_s + GOOGLE_TOKEN_LIFE_S + MARGIN_S); /* less than an hour, the longest allowed */
     sl_json_member_i64(&w, "iat", now_s);
     sl_json_end_object(&w);
     add_base64url(out, json.data, json.size);
@@ -148,7 +148,7 @@ enum sl_code google_account_read(const char *path, struct sl_arena *arena, struc
 {
     struct sl_buf text = {0};
     if (!credentials_read_file(path, &text))
-        return sl_fail_errno(error, errno, "") == SL_BUSY
+        return sl_fail_errno(error, errno, "") == SL_BUSY /* a shortage that passes, as of memory */
                    ? SL_BUSY
                    : sl_fail(error, SL_INTERNAL, "cannot read the service account %.120s: %s", path, strerror(errno));
     *account = (struct google_account){.private_key = {NULL, 0}};

@@ -95,8 +95,8 @@ const char *credentials_variable(const char *name);
 bool credentials_read_file(const char *path, struct sl_buf *out);
 
 /* ---- aws_keys.c ---- */
-/* Requests keys from the machine. Appends access key, secret key and session token, each with its terminating NUL.
- * `*life_s`: their lifetime. */
+/* Requests keys from the machine's credential provider, which `config` names. Appends access key, secret key and session token, each with
+ * its terminating NUL. `*life_s`: their lifetime in seconds. */
 enum sl_code aws_keys_get(const struct bucket_config *config, struct sl_buf *text, uint64_t *life_s,
                           struct sl_error *error) SL_SUSPENDS;
 
@@ -106,8 +106,8 @@ enum sl_code aws_keys_get(const struct bucket_config *config, struct sl_buf *tex
  * names another server, as for Google's own libraries). */
 enum { GOOGLE_TOKEN_LIFE_S = 58 * 60 }; /* for tokens obtained with a key, if the response does not say */
 
-/* Reads the key file of a service account; texts lie in the arena. SL_INTERNAL, SL_MALFORMED with the path; SL_BUSY.
- * Blocks. */
+/* Reads the key file of a service account; texts lie in the arena. SL_INTERNAL if it cannot be read, SL_MALFORMED if it is not such a file
+ * (both messages have the path); SL_BUSY when out of memory. Blocks. */
 enum sl_code google_account_read(const char *path, struct sl_arena *arena, struct google_account *account,
                                  struct sl_error *error);
 

@@ -21,7 +21,7 @@ struct sl_str bucket_key(struct sl_arena *arena, const struct bucket_config *con
     if (!key)
         return (struct sl_str){NULL, 0};
     memcpy(key, prefix.data, prefix.size);
-    key[prefix.size] = '/';
+    key[prefix.size] = '/'; /* `name` overwrites it if the prefix ends with one */
     if (name.size)
         memcpy(key + prefix.size + slash, name.data, name.size);
     return (struct sl_str){key, size};
@@ -44,7 +44,7 @@ static enum sl_code open_s3(struct object_store *store, struct sl_arena *arena, 
         return sl_fail(error, SL_MALFORMED,
                        "no credentials: set access_key and secret_key, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY "
                        "in the environment");
-    if (aws_address(arena, config, SL_STR(""), &at))
+    if (aws_address(arena, config, SL_STR(""), &at)) /* only a check; requests make their own addresses */
         return SL_OK;
     *key = config->endpoint.data ? "s3.endpoint" : "s3.region";
     return sl_fail(error, SL_MALFORMED,

@@ -152,7 +152,7 @@ enum sl_code object_get_mapped(const struct object_store *store, struct sl_str n
 /* Appends the object's contents to `text`. Fails if they are larger than call->max_size, by default 1 MiB. */
 enum sl_code object_read(const struct object_store *store, struct sl_str name, struct sl_buf *text,
                          struct object_store_call *call, struct sl_error *error) SL_SUSPENDS;
-/* Returns SL_OK if the object exists. */
+/* Returns SL_OK if the object exists, SL_NOT_FOUND if it does not. */
 enum sl_code object_exists(const struct object_store *store, struct sl_str name, struct object_store_call *call,
                            struct sl_error *error) SL_SUSPENDS;
 /* Reads the properties of an object. Sets the values of the fields named in `metadata`: data NULL if the object

@@ -176,7 +176,7 @@ static int by_name(const void *a, const void *b)
 static bool sign_metadata(struct bucket_request *request, const struct object_contents *contents)
 {
     size_t count = contents->metadata_count;
-    struct object_field *fields = SL_ARENA_ARRAY(&request->arena, struct object_field, count + 1);
+    struct object_field *fields = SL_ARENA_ARRAY(&request->arena, struct object_field, count + 1); /* never empty */
     for (size_t i = 0; fields && i < count; i++) {
         struct sl_buf name = {0};
         sl_buf_printf(&name, METADATA "%s", contents->metadata[i].name);

@@ -3,7 +3,7 @@
 
 #include "objectstore/impl.h"
 
-enum { MAX_DEPTH = 32, MAX_TEXT = 16 * 1024 }; /* open elements; bytes of the text of one */
+enum { MAX_DEPTH = 32, MAX_TEXT = 16 * 1024 }; /* most nested elements; most bytes of the text of an element */
 
 /* ---- walking ---- */
 struct walking {
@@ -68,7 +68,7 @@ enum sl_code xml_walk(struct sl_str xml, xml_listener *listener, void *arg)
     bool no_memory = w.no_memory || XML_GetErrorCode(w.parser) == XML_ERROR_NO_MEMORY;
     XML_ParserFree(w.parser);
     for (size_t i = 0; i < MAX_DEPTH; i++)
-        sl_buf_wipe(&w.texts[i]);
+        sl_buf_wipe(&w.texts[i]); /* they may be credentials */
     return ok ? SL_OK : no_memory ? SL_BUSY : SL_MALFORMED;
 }
 

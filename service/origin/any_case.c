@@ -227,7 +227,8 @@ static bool find_below(struct any_case_search *s, size_t size, const char *rest)
     memcpy(name, rest, length);
     name[length] = '\0';
     struct directory_listing *listing = list_directory(s->root, s->path);
-    if (!listing && !filesystem_is_missing(errno) && errno != EACCES && errno != EPERM) /* else it has no such file */
+    /* a directory that is missing or may not be read counts as one without the file */
+    if (!listing && !filesystem_is_missing(errno) && errno != EACCES && errno != EPERM)
         s->failed = errno;
     size_t before = size + (size > 0);
     bool found = false;
@@ -237,7 +238,7 @@ static bool find_below(struct any_case_search *s, size_t size, const char *rest)
             break;
         if (size)
             s->path[size] = '/';
-        memcpy(s->path + before, listing->names[i], length + 1);
+        memcpy(s->path + before, listing->names[i], length + 1); /* + 1: the NUL */
         found = !*next || find_below(s, before + length, next);
     }
     listing_release(listing);

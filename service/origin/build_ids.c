@@ -75,6 +75,7 @@ static void check_name(struct build_id_names *n, const char *name)
     name += before;
     while (size < LONGEST && is_digit(lower(name[size])))
         size++;
+    /* % 2: a build id consists of whole bytes */
     if (size + first < SHORTEST || (size + first) % 2 || !is_continued(n->digits, name, size))
         return;
     for (size_t i = 0; i < size; i++)
@@ -96,7 +97,7 @@ static void scan_directory(void *arg)
         if ((entry = dir_next(directory, NULL)))
             check_name(n, entry->d_name);
         else
-            n->failed = errno;
+            n->failed = errno; /* 0 at the end of the directory */
     if (directory)
         closedir(directory);
 }
