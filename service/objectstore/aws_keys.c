@@ -136,8 +136,9 @@ static enum sl_code from_container(struct keys_request *a)
     const char *token_file = credentials_variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
     struct sl_str token = sl_str(credentials_variable("AWS_CONTAINER_AUTHORIZATION_TOKEN")), answer;
     enum sl_code code = SL_OK;
-    if (!url)
-        return sl_fail(a->error, SL_DOWNLOAD_ERROR, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is not set");
+    if (!relative && !url) /* with `relative`, NULL means out of memory, which request_machine reports */
+        return sl_fail(a->error, SL_DOWNLOAD_ERROR,
+                       "neither AWS_CONTAINER_CREDENTIALS_RELATIVE_URI nor AWS_CONTAINER_CREDENTIALS_FULL_URI is set");
     if (token_file)
         code = read_token(a, token_file, &token);
     if (code == SL_OK)

@@ -175,7 +175,8 @@ def test_s3_uses_web_identity_credentials(work, objects):
 def test_missing_s3_credentials_report_the_reason(work, objects):
     source = s3_source(["us-east-1", "http://127.0.0.1:1"])
     with Web(lambda h: h.reply(200, "{}")) as keys:
-        rows = [("container", {}, "download failed: no container credentials: AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is not set"),
+        rows = [("container", {}, "download failed: no container credentials: "
+                 "neither AWS_CONTAINER_CREDENTIALS_RELATIVE_URI nor AWS_CONTAINER_CREDENTIALS_FULL_URI is set"),
                 ("container", {"AWS_CONTAINER_CREDENTIALS_FULL_URI": keys.url},
                  "download failed: no container credentials: the response of AWS contains no credentials"),
                 ("web_identity", {}, "download failed: no web identity credentials: AWS_ROLE_ARN and "
