@@ -29,7 +29,7 @@ struct failing {
     int64_t last_ns;       /* wall clock, like all *_ns */
     int64_t recovered_ns;  /* last recovery: failures before it are invalid; 0 = never */
     uint64_t recovered_ms; /* the same on the loop's clock */
-    uint64_t pause_ms;     /* minimum interval until the next recovery, unless it was an outage */
+    uint64_t pause_ms;     /* minimum interval until the next recovery from failures that are no outage */
     uint64_t due_ms;       /* time of the next probe */
     int64_t probe_ns;      /* time of the last probe, */
     uint64_t probe_file;   /* and hash of its file's location */
@@ -41,7 +41,7 @@ struct failing_source {
 
 static struct {
     struct sl_map map;
-    size_t failing; /* number of kinds of requests (by source) that fail at present */
+    size_t failing; /* how many sources fail at present; one that fails in both kinds counts twice */
 } known;
 
 static int64_t wall_ns(void)

@@ -10,8 +10,8 @@
  *     12:00:30  b.so requested                    probe: fetched again, timeout; a.so keeps its cached failure until 12:01:00
  *     12:01:00  a.so requested                    probe: found; the failure of b.so is now invalid
  *
- * A source is identified by its id and the root of its locations. Two kinds of failure have separate states: unreachable and
- * refused. Loop thread. */
+ * A source is identified by its id and the scheme and host of its locations. Two kinds of failure have separate states: unreachable
+ * and refused. Loop thread. */
 #pragma once
 
 #include "base/error.h"
@@ -30,7 +30,7 @@ bool origin_should_retry(struct sl_str source, struct sl_str location, enum sl_c
 /* Lets the next probe of the source be made now if it has not failed for 5 s: a client waits for its answer about the file. */
 void origin_hurry_probe(struct sl_str source, struct sl_str location);
 
-/* Records that another process got a response for the file from the source at that time. */
+/* Records that another process got a response for the file from the source at `made_ns` (nanoseconds since the epoch). */
 void origin_note_success(struct sl_str source, struct sl_str location, int64_t made_ns);
 
 void origin_failures_clear(void);

@@ -130,7 +130,7 @@ static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_erro
     for (uint64_t copied = 0;;) {
         ssize_t n = in_kernel ? copy_file_range(from, NULL, to, NULL, 1 << 30, 0) : read(from, piece, sizeof piece);
         if (in_kernel && (n < 0 || (n == 0 && copied == 0))) {
-            in_kernel = false; /* not supported by the kernel or between these file systems */
+            in_kernel = false; /* not supported by the kernel or these file systems, some of which return 0 */
             continue;
         }
         if (n < 0 || (!in_kernel && !sl_write_all(to, (struct sl_bytes){(const uint8_t *)piece, (size_t)n})))

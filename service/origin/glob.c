@@ -98,7 +98,7 @@ bool origin_glob(struct sl_str pattern, struct sl_str subject)
             } else if (pattern.data[p] == '[' && (length = class_length(pattern, p)) > 0) {
                 match = class_matches(pattern, p, length, subject.data[s]);
             } else {
-                length = 1;
+                length = 1; /* also for a `[` without its `]` */
                 match = glob_lower(pattern.data[p]) == glob_lower(subject.data[s]);
             }
         } else if (p == pattern.size && s == subject.size) {

@@ -33,7 +33,7 @@ static struct source_health_record *get_record(const struct source *source)
     if (record)
         return record;
     struct sl_str id;
-    record = sl_map_add(&records, source->id, sizeof *record, &id);
+    record = sl_map_add(&records, source->id, sizeof *record, &id); /* `id` becomes the map's copy of source->id */
     if (record)
         record->id = id.data;
     return record;
@@ -135,7 +135,7 @@ bool origin_check_directories(const struct source *sources, size_t count)
         struct sl_arena arena = {0};
         struct sl_str path = sources[i].path;
         struct directory_check look = {.root = sl_arena_strndup(&arena, path.data ? path.data : "", path.size)};
-        /* not those of uploads, whose directories are created by the first upload */
+        /* not those of uploads, whose directories are created by the first upload; heavy work, as a network file system may be slow */
         if (sources[i].type == SOURCE_FILESYSTEM && sources[i].layout != LAYOUT_UPLOADS && look.root &&
             pool_run(POOL_IO | POOL_HEAVY, check_directory, &look, NULL) == SL_OK) {
             record_directory(&sources[i], &look);

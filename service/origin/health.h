@@ -24,8 +24,8 @@ void origin_health(const struct source *source, struct origin_health *health);
 void origin_health_watch(void);
 bool origin_health_is_watched(void); /* true in a service, false in a command */
 
-/* Checks that the directory of a filesystem source is usable. A missing or empty directory is probably not mounted,
- * so nothing is known about its files. SL_DOWNLOAD_ERROR, SL_BUSY. Blocks. */
+/* Checks that the directory of a filesystem source is usable. A missing or empty directory is probably not mounted, so nothing is known
+ * about its files: SL_DOWNLOAD_ERROR. SL_BUSY if memory or descriptors are short. Blocks. */
 enum sl_code origin_check_directory(const char *root, struct sl_error *error);
 
 /* Checks the directories of all filesystem sources. A source without its directory is down, even if no files are requested from it, and up

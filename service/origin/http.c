@@ -31,7 +31,7 @@ struct http_source_base {
     struct sl_str scheme, user, host, path, query;
 };
 
-/* Splits a base URL; drops its fragment. False if it has no scheme with "://". */
+/* Splits a base URL; drops its fragment. False if it has no scheme with "://", or no host. */
 static bool http_split(struct sl_str text, struct http_source_base *base)
 {
     *base = (struct http_source_base){0};

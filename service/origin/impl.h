@@ -12,7 +12,7 @@ extern struct origin_options origin_options;
 
 /* ---- names.c ---- */
 
-/* The functions that build a layout's paths (layout.c). */
+/* BLOCK_: the functions of layout.c that build paths. UNIFIED_: the id by which the unified layout stores a file. */
 enum layout_block { BLOCK_NONE, BLOCK_PE, BLOCK_PDB, BLOCK_GDB, BLOCK_LLDB, BLOCK_BREAKPAD, BLOCK_BUNDLE };
 enum unified_id { UNIFIED_NONE, UNIFIED_DEBUG_ID, UNIFIED_CODE_ID, UNIFIED_CODE_ID_OR_UUID, UNIFIED_BY_TYPE };
 
@@ -67,14 +67,14 @@ void health_clear(void);
 
 /* ---- location.c ---- */
 
-/* Fills `file` for a path of a source other than Sentry. Returns false if the path is not available or memory is
- * short. */
+/* Fills `file` for a path below the source's root. Returns false for Sentry, whose files have no paths, for a URL without a host, and when
+ * out of memory. */
 bool fill_remote_file(struct sl_arena *arena, const struct source *source, enum file_type type, struct sl_str path,
                       struct remote_file *file);
 
 /* ---- pointer.c: file.ptr ---- */
 enum sl_code pointer_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
-/* Parses a pointer: returns the text after "PATH:" without trailing blanks and NULs; empty if there is none. */
+/* Parses a `file.ptr`: returns the text after "PATH:" without trailing blanks and NULs; empty if there is none. */
 struct sl_str pointer_parse(struct sl_str text);
 /* Splits a local path into an allowed root and the path relative to it; returns false if it is below none. */
 bool pointer_local(struct sl_arena *arena, struct sl_str path, struct sl_str *root, struct sl_str *relative);
@@ -83,8 +83,8 @@ bool pointer_local(struct sl_arena *arena, struct sl_str path, struct sl_str *ro
 
 /* False if nothing can be below the source's URL, as it has no host: "data:,". */
 bool http_can_have_files(struct sl_str base);
-/* Returns the URL of a location below the source's URL; with `secret` including user info and query, which
- * candidates do not show. Text in the arena; data NULL if the base URL cannot have a path. */
+/* Returns the URL of a location below the source's URL; with `secret` including user info and query, which clients do not see. Text in
+ * the arena; data NULL if the base URL has no host, or when out of memory. */
 struct sl_str http_location_url(struct sl_arena *arena, struct sl_str base, struct sl_str location, bool secret);
 /* Appends a header field X-DEBUGINFOD-... to the note (ORIGIN_NOTE_BYTES) of origin_fetch_noting; ignores others. Called also for the
  * responses that redirect: of equal fields the first counts. A value that does not fit, or is no printable UTF-8, is left out. elfutils'
@@ -117,7 +117,7 @@ struct sl_str sentry_url(struct sl_arena *arena, struct sl_str base, const struc
 /* Sets "Authorization: Bearer <token>" or "Cookie: <cookies>"; the value lies in the arena. Returns false if out of
  * memory. */
 bool sentry_credentials(struct sl_arena *arena, const struct source *source, struct fetch_header *header);
-/* Fills `file` for a file id; its `uri` lies in the arena. Returns false if out of memory. */
+/* Fills `file` for the file that Sentry has under `id`; its `uri` lies in the arena. Returns false if out of memory. */
 bool sentry_add_file(struct sl_arena *arena, const struct source *source, enum file_type type, struct sl_str id,
                      struct remote_file *file);
 /* A GET request to Sentry; appends the JSON response. Refused credentials are logged. */

@@ -165,7 +165,7 @@ static struct sl_str pe(struct layout_parts *p, bool ssqp)
 static struct sl_str breakpad(struct layout_parts *p, const char *suffix)
 {
     struct sl_str name = p->debug_file, id = uuid_hex(p, true), stem = name;
-    if (!name.data || !id.data || p->id->type == OBJECT_WASM)
+    if (!name.data || !id.data || p->id->type == OBJECT_WASM) /* Breakpad does not know WASM */
         return (struct sl_str){NULL, 0};
     if (sl_str_ends(stem, SL_STR(".pdb")))
         stem.size -= 4;

@@ -109,7 +109,7 @@ enum sl_code origin_list(const struct source *source, const struct object_id *id
         return code;
     }
     if (source->requires_checksum && !source->index && id->debug_checksum.size == 0)
-        return SL_OK;
+        return SL_OK; /* filters.requires_checksum: the source is asked only for modules with a checksum */
     bool match;
     if (!match_patterns(source, id, arena, &match))
         return sl_fail(error, SL_BUSY, "out of memory");

@@ -76,7 +76,7 @@ enum sl_code origin_companion(const struct remote_file *file, const char *suffix
     const struct source_index *index = file->source->index;
     struct indexed_file found = {.size = 0};
     *companion = *file;
-    /* Sentry has no file names; a symstore index lists all files of its source itself */
+    /* Sentry has no file names; a symstore index lists all files of its source itself; a `file.ptr` only names another file */
     if (file->source->type == SOURCE_SENTRY || origin_has_index(file->source) || file->pointer)
         return sl_fail(error, SL_NOT_FOUND, "%s", "");
     if (index && index->find_companion) {

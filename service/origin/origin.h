@@ -19,7 +19,7 @@ struct origin_options { /* options of the process; referenced data must outlive 
     uint64_t sentry_index_ttl_ns;
     const struct sl_str *file_ptr_roots; /* directories that local paths in a `file.ptr` must be below */
     size_t file_ptr_root_count;
-    const struct text_pair *unc_map; /* maps a share "\\\\server\\share" to the directory where it is mounted */
+    const struct text_pair *unc_map; /* maps a share \\server\share to the directory where it is mounted */
     size_t unc_map_count;
     bool propagate_traces; /* send the trace ids of requests to Sentry (fiber_set_trace) */
 };
@@ -198,8 +198,8 @@ size_t layout_paths(struct sl_arena *arena, enum layout_type layout, enum layout
  * has another form. */
 bool layout_reverse(struct sl_arena *arena, struct sl_str path, struct object_id *id, enum file_type *type);
 
-/* Lists all files that the source may have for the id, ordered by `types`, then by layout path. Filters are applied,
- * symstore indexes are not. Suspends only for Sentry sources, whose failures are returned. */
+/* Lists all files that the source may have for the id, ordered by `types`, then by layout path. The source's filters are applied; its
+ * symstore index, if any, is not consulted. Suspends only for Sentry sources, whose failures are returned. */
 enum sl_code origin_list(const struct source *source, const struct object_id *id, const enum file_type *types,
                          size_t type_count, struct sl_arena *arena, struct remote_file **files, size_t *count,
                          struct sl_error *error) SL_SUSPENDS;

@@ -73,7 +73,7 @@ bool pointer_local(struct sl_arena *arena, struct sl_str path, struct sl_str *ro
     if (path.size == 0 || path.data[0] != '/' || memchr(path.data, '\0', path.size))
         return false;
     for (size_t i = 0; i < origin_options.file_ptr_root_count; i++) {
-        struct sl_str r = origin_options.file_ptr_roots[i];
+        struct sl_str r = origin_options.file_ptr_roots[i]; /* "/" becomes the empty text in the next lines */
         while (r.size && r.data[r.size - 1] == '/')
             r.size--;
         if (path.size <= r.size + 1 || !sl_str_starts(path, r) || path.data[r.size] != '/')
@@ -137,7 +137,7 @@ enum sl_code pointer_fetch(const struct remote_file *file, int fd, struct sl_err
         return sl_fail_errno(error, errno, "cannot create an in-memory file for a download");
     pointer.pointer = false; /* so that origin_fetch gets the pointer itself */
     pointer.max_size = sizeof text;
-    pointer.may_be_empty = true;
+    pointer.may_be_empty = true; /* pointer_parse finds no path in it then */
     enum sl_code code = origin_fetch(&pointer, body, error);
     ssize_t size = code == SL_OK ? pread(body, text, sizeof text, 0) : 0;
     close(body);

@@ -41,7 +41,7 @@ struct sl_str sentry_url(struct sl_arena *arena, struct sl_str base, const struc
     if (!has_path)
         sl_buf_u8(&url, '/');
     sl_buf_add(&url, before, (size_t)(end - before));
-    bool open = question && question + 1 < end;
+    bool open = question && question + 1 < end; /* the query has a pair, so that "&" must precede the next */
     for (size_t i = 0; i < count; i++) {
         sl_buf_cstr(&url, open ? "&" : question ? "" : "?");
         sl_buf_cstr(&url, pairs[i].name);
@@ -77,7 +77,7 @@ static void report_refusal(const struct source *source, int status)
     if (reported[i].hash == hash && reported[i].at_ms && now - reported[i].at_ms < MINUTE_MS)
         return;
     reported[i].hash = hash;
-    reported[i].at_ms = now ? now : 1;
+    reported[i].at_ms = now ? now : 1; /* 0: an unused element */
     log_error("origin", "a Sentry symbol source rejects the configured credentials; its files are not found",
               LOG_SLSTR("source", source->id), LOG_U64("status", (uint64_t)status));
 }
@@ -201,7 +201,7 @@ static enum sl_code request_index(const void *context, struct sl_buf *text, uint
 
 /* ---- listing ---- */
 
-/* Returns Sentry's name of a file type. */
+/* Returns Sentry's name of a file type. Types that are only the code or debug files of a format have the name of the format. */
 static struct sl_str sentry_type(enum file_type type)
 {
     const struct file_type_row *row = &file_type_rows[type];

@@ -406,7 +406,7 @@ static void read_source(struct source_schema_reader *r, struct source *source)
  * memory. */
 static bool source_read_entry(struct source_schema_reader r, const char *path, size_t index, struct source *source)
 {
-    size_t path_size = strlen(path) + 24;
+    size_t path_size = strlen(path) + 24; /* 24: the index in brackets, and the NUL */
     char *at = sl_arena_alloc(r.arena, path_size, 1);
     if (!at)
         return false;
@@ -433,7 +433,7 @@ enum sl_code source_parse_list(struct sl_arena *arena, const struct value *list,
     }
     *sources = SL_ARENA_ARRAY(arena, struct source, list->count);
     if (!*sources)
-        return list->count ? SL_BUSY : SL_OK;
+        return list->count ? SL_BUSY : SL_OK; /* an empty list has no array */
     for (size_t i = 0; i < list->count; i++) {
         struct source_schema_reader r = {
             .arena = arena, .policy = policy, .problems = problems, .map = &list->items[i]};
@@ -450,7 +450,7 @@ static enum sl_code read_next(struct sl_json *j, struct sl_arena *tree, struct s
                               size_t index, struct sl_arena_array *list)
 {
     struct value map;
-    struct sl_json look = *j;
+    struct sl_json look = *j; /* a copy of the reader: if the source is too large, `j` can still skip it */
     sl_arena_reset(tree);
     bool good = value_from_json(tree, &look, &map);
     if (look.busy && tree->over_limit) { /* memory was not short: the source exceeds the arena's limit */

@@ -224,7 +224,7 @@ static size_t lower_bound(struct symstore_search *s, size_t from, size_t to, siz
         else
             to = start;
     }
-    return from < s->lines.size ? from : s->lines.size;
+    return from < s->lines.size ? from : s->lines.size; /* the last line may lack its newline */
 }
 
 /* Finds a line in [from, to) that equals the path ignoring case; the first `depth` bytes are compared already. Data NULL if there is none,

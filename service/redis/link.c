@@ -22,7 +22,7 @@ struct redis {
     enum redis_state state;
     struct redis_connection *link;
     uint64_t attempts; /* number of attempts so far; a command waits for the end of one */
-    unsigned turn;     /* index of the address to try */
+    unsigned turn;     /* which address of the host to try, modulo their number */
     struct fiber_wait_list changed;
     const char *channel; /* for redis_listen */
     void (*heard)(void *arg, struct sl_str message);
@@ -195,7 +195,8 @@ static void link_reply(struct redis *redis, const redisReply *reply)
     else
         call_answer(call, reply);
     call_end(call);
-    if (is_replica_answer(reply) && redis->link == link) /* not closed meanwhile */
+    /* reconnects, as the host name may stand for another server now; redis->link: it was not closed meanwhile */
+    if (is_replica_answer(reply) && redis->link == link)
         redis_fail(redis, reply->str);
 }
 

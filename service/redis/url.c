@@ -78,20 +78,21 @@ static bool parse_host(struct sl_str text, struct redis_options *o)
 
 enum sl_code redis_url_parse(const char *url, struct redis_options *options, struct sl_error *error)
 {
-    struct sl_str text = sl_str(url), scheme = SL_STR("redis://"), sealed = SL_STR("rediss://"), rest, host, database;
+    struct sl_str text = sl_str(url), scheme = SL_STR("redis://"), tls_scheme = SL_STR("rediss://"), rest, host,
+                  database;
     *options = (struct redis_options){0};
     if (sl_str_starts(text, SL_STR("unix:///")) &&
         copy_part((struct sl_str){text.data + 7, text.size - 7} /* the path with its first slash */, options->socket,
                   sizeof options->socket))
         return SL_OK;
-    options->tls = sl_str_starts(text, sealed);
+    options->tls = sl_str_starts(text, tls_scheme);
     bool good = options->tls || sl_str_starts(text, scheme);
-    scheme = options->tls ? sealed : scheme;
+    scheme = options->tls ? tls_scheme : scheme;
     if (good) {
         /* parameters after '?' are ignored */
         text = until((struct sl_str){text.data + scheme.size, text.size - scheme.size}, '?', false, &rest);
         text = until(text, '/', false, &database);
-        good = parse_user(text, options, &host) && parse_host(host, options) && database.size < 6;
+        good = parse_user(text, options, &host) && parse_host(host, options) && database.size < 6; /* fits `unsigned` */
     }
     uint64_t number = 0;
     good = good && (!database.size || sl_parse_u64(database, &number));

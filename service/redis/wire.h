@@ -12,7 +12,7 @@ struct wire_target {
     const char *host;        /* with `tls`: expected name in the server's certificate */
 };
 
-/* Called by the loop, never from within a function of this header. No event follows `broke`. */
+/* Called by the loop, never before a function of this header has returned. No event follows `broke`. */
 struct wire_events {
     void (*opened)(void *arg); /* connected, and the TLS handshake is complete */
     void (*received)(void *arg, struct sl_bytes bytes);

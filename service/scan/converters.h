@@ -10,7 +10,7 @@ extern const struct converter converter_scan_file;
 struct scan_file_options {
     struct reader_limits limits;
     uint64_t max_member; /* bytes; larger members are left out */
-    uint64_t max_ratio;  /* of decompression */
+    uint64_t max_ratio;  /* highest accepted ratio of decompressed to compressed bytes */
     unsigned kinds;      /* bits SCAN_.. of config.h */
 };
 struct scan_file_result {

@@ -86,7 +86,7 @@ static enum sl_package_choice end_member(void *arg)
         return SL_PACKAGE_STOP;
     e->result->members[e->result->count++] = e->current;
     e->prefetched_bytes += e->current.size;
-    return SL_PACKAGE_READ;
+    return SL_PACKAGE_READ; /* goes on with the next member */
 }
 
 /* Writes one member of a package to the output, and debug files in front of it to INPUT_SCRATCH (result->members lists them): one

@@ -31,7 +31,7 @@ struct identifying {
     } member;
     struct sl_spill contents;
     size_t held;       /* bytes of the member in `contents` so far */
-    enum sl_code code; /* what ended the walk early; SL_OK = nothing */
+    enum sl_code code; /* the error by which a callback ended the reading of the package; SL_OK = none */
     struct sl_error *error;
 };
 
@@ -115,7 +115,7 @@ static enum sl_code add_objects(struct identifying *s, struct sl_bytes bytes)
     struct sl_archive archive;
     struct sl_object *object;
     struct sl_object_limits limits = make_object_limits(&s->options->limits, &s->conversion->budget);
-    limits.identity = true;
+    limits.identity = true; /* only what sl_object_info returns is needed */
     enum sl_code code = sl_archive_open(bytes, &archive, s->error);
     for (size_t i = 0, count = code == SL_OK ? archive.count : 0;
          code != SL_BUSY && i < count && s->result->objects < MAX_OBJECTS; i++) {
@@ -204,8 +204,10 @@ static void begin_file(struct identifying *s, struct sl_bytes bytes, struct sl_s
     s->name = name;
     if (kind != SL_PACKAGE_NONE)
         sl_package_source(bytes, name, &source);
-    struct sl_index_file file = {
-        .path = name.size ? name : SL_STR("?"), .source = sl_str(source.text), .size = bytes.size, .kind = kind};
+    struct sl_index_file file = {.path = name.size ? name : SL_STR("?"), /* sl_index_file refuses an empty path */
+                                 .source = sl_str(source.text),
+                                 .size = bytes.size,
+                                 .kind = kind};
     s->file = sl_index_add_file(&s->builder, &file);
 }
 
@@ -263,7 +265,7 @@ static enum sl_code make_record(struct conversion *conversion, const struct conv
         sl_spill_into(&s->contents, scratch->fd, 0);
     enum sl_code code =
         read_file(s, converter_input_bytes(call, INPUT_FILE), (struct sl_str){(const char *)name.data, name.size});
-    if (code == SL_OK)
+    if (code == SL_OK) /* 0: the index of a single file needs no key */
         code = sl_index_finish(&s->builder, 0, &record) ? conversion_write(conversion, call, &record, error)
                                                         : sl_budget_fail(&conversion->budget, error);
     sl_buf_free(&record);

@@ -8,7 +8,8 @@
 
 /* ---- a scan: a directory of `debuginfod.scan`; a pass reads what is new in it and makes its index ---- */
 
-/* An index in memory: the mapped file. Reference-counted, as a pass or a look-up may use it while a new index is published. */
+/* An index in memory: the mapped file. Reference-counted, as a look-up, or the next reading of the directory, may use it while a new index
+ * is published. */
 struct scan_index {
     unsigned references;
     struct sl_mapping mapping;
@@ -25,9 +26,9 @@ struct scan {
     struct config_scan config; /* its texts are those of the current configuration */
     uint64_t key;              /* identifies what is scanned: hash of path, filters and kinds */
     struct scan_index *index;  /* NULL: none yet */
-    uint64_t due_ms;           /* when the next pass begins; UINT64_MAX: only on request (scan_request_pass) */
-    bool running, wanted;      /* a pass runs; another one is to follow at once */
-    uint64_t next_warning_ms;  /* loop_minutely, for an index that cannot be used */
+    uint64_t due_ms;           /* when the directory is read next; UINT64_MAX: only on request (scan_request_pass) */
+    bool running, wanted;      /* the directory is being read; it is to be read again at once after that */
+    uint64_t next_warning_ms;  /* limits log lines about an index that cannot be used (loop_minutely) */
     struct scan_state state;   /* its texts id, path are unused */
 };
 
@@ -41,8 +42,8 @@ struct scan *scan_of_source(struct sl_str id); /* the scan of the source with th
 
 /* Opens the index on disk if it is not the one in use; true if that was replaced. */
 bool scan_index_refresh(struct scan *scan) SL_SUSPENDS;
-/* Writes `bytes`, an index, to its file for all processes and uses it, unless the scan has another key by then. Without a cache_dir the
- * index stays in memory. */
+/* Writes `bytes`, an index, to its file for all processes and uses it, unless the scan's configuration, and with that its key, has changed
+ * meanwhile. Without a cache_dir the index stays in memory. */
 enum sl_code scan_index_publish(struct scan *scan, uint64_t key, struct sl_bytes bytes,
                                 struct sl_error *error) SL_SUSPENDS;
 struct scan_index *scan_index_retain(struct scan *scan); /* NULL if there is none */
@@ -70,8 +71,8 @@ struct scan_place {
     uint64_t package_path_size, offset, size;
 };
 bool scan_place_parse(struct sl_str version, struct scan_place *place);
-/* Sets path and version of an indexed file (`out`), in the arena: of the scanned file or, if `member` is not empty, of this member of it.
- * False when out of memory. */
+/* Sets path and version of `out` for the scanned file or, if `member` is not empty, for that member of it; texts lie in the arena. False
+ * when out of memory. */
 bool scan_place_format(const struct sl_index_file *file, struct sl_str member, uint64_t offset, uint64_t size,
                        struct sl_arena *arena, struct indexed_file *out);
 
@@ -81,7 +82,7 @@ struct scan_file_request {
     uint64_t size;
     int64_t mtime_ns;
     unsigned kinds;
-    bool is_background; /* for a pass; false: a request waits for it */
+    bool is_background; /* for the reading of the directory; false: a request waits for it */
 };
 /* Gets the record of a file, the list of the debug files and source texts in it, from the cache or by reading the file. SL_MALFORMED: the
  * file is neither a debug file nor a package, or damaged; SL_NOT_FOUND: it is gone; SL_DOWNLOAD_ERROR: it has changed. */

@@ -30,7 +30,7 @@ static bool index_path(uint64_t key, char path[INDEX_PATH])
            snprintf(path, INDEX_PATH, "%s/scan/%016" PRIx64 ".slix", scan_config->cache_dir, key) < INDEX_PATH;
 }
 
-struct index_opening { /* pool work, as background: it reads all of the index */
+struct index_opening { /* pool work of background priority, as it reads all of the index */
     const char *path;
     uint64_t key, known_inode; /* known_*: of the index in use, which is not opened again */
     int64_t known_mtime_ns;
@@ -150,7 +150,7 @@ bool scan_index_refresh(struct scan *scan)
     if (code != SL_OK && code != SL_NOT_FOUND && code != SL_CANCELLED && loop_minutely(&scan->next_warning_ms))
         log_warn("scan",
                  code == SL_MALFORMED
-                     ? "cannot use the index of a scanned directory; the next pass over it makes a new one"
+                     ? "cannot use the index of a scanned directory; it is made anew when the directory is scanned next"
                      : "cannot open the index of a scanned directory",
                  LOG_STR("scan", scan->id), LOG_STR("path", path), LOG_ERR(&error));
     /* The configuration may have changed while the pool worked. */
@@ -413,7 +413,7 @@ size_t scan_find_companion(const struct source_index *source, const struct remot
         if (place.package_path_size >= path.size)
             return 0;
         s.package = (struct sl_str){path.data, (size_t)place.package_path_size};
-        path = (struct sl_str){path.data + s.package.size + 1, path.size - s.package.size - 1};
+        path = (struct sl_str){path.data + s.package.size + 1, path.size - s.package.size - 1}; /* 1: the '!' */
     }
     struct scan_index *index = scan_index_retain(scan);
     if (!index)

@@ -65,7 +65,7 @@ static void add_prefetched(const char *name, const struct package_member_result 
     memcpy(copy, name, name_size);
     package->entry.key = (struct sl_str){copy, name_size};
     package->fd = fd;
-    package->references = 1;
+    package->references = 1; /* that of the cache */
     package->count = result->count;
     memcpy(package->members, result->members, size);
     for (uint32_t i = 0; i < result->count; i++)
@@ -80,7 +80,7 @@ static void add_prefetched(const char *name, const struct package_member_result 
 static struct prefetched_package *find_prefetched(const char *name, const struct scan_place *place,
                                                   struct prefetched_member *member)
 {
-    struct lru_entry *entry = lru_get(&prefetched, sl_str(name), 0);
+    struct lru_entry *entry = lru_get(&prefetched, sl_str(name), 0); /* 0: entries do not expire */
     struct prefetched_package *package = entry ? LRU_ITEM(entry, struct prefetched_package, entry) : NULL;
     for (uint32_t i = 0; package && i < package->count; i++)
         if (package->members[i].offset == place->offset && package->members[i].size == place->size) {
@@ -189,7 +189,7 @@ static enum sl_code read_member(const struct member_fetch *m, int package, struc
     struct package_member_result *result = malloc(sizeof *result);
     if (!result)
         return sl_fail(error, SL_BUSY, "out of memory");
-    enum sl_code code = cache_tmp_create(&scratch, true, error);
+    enum sl_code code = cache_tmp_create(&scratch, true, error); /* true: unlinked */
     if (code != SL_OK) {
         free(result);
         return code;
@@ -205,7 +205,8 @@ static enum sl_code read_member(const struct member_fetch *m, int package, struc
     converter_add_text(&call, INPUT_NAME, m->member);
     converter_add_file(&call, INPUT_SCRATCH, scratch.fd);
     code = conversion_run(&about, &converter_package_member, &call, result, error);
-    int prefetched_fd = code == SL_OK && result->count ? dup(scratch.fd) : -1;
+    int prefetched_fd =
+        code == SL_OK && result->count ? dup(scratch.fd) : -1; /* cache_tmp_discard closes the original */
     if (prefetched_fd >= 0)
         add_prefetched(m->name, result, prefetched_fd);
     cache_tmp_discard(&scratch);
@@ -252,7 +253,7 @@ static enum sl_code fetch_in_arena(const struct remote_file *file, int fd, struc
 {
     struct member_fetch m = {.root = sl_arena_strndup(arena, file->source->path.data, file->source->path.size),
                              .fd = fd};
-    scan_place_parse(file->checksum, &m.place);
+    scan_place_parse(file->checksum, &m.place); /* succeeds, as scan_fetch has checked the text */
     size_t size = (size_t)m.place.package_path_size;
     if (m.place.package_path_size >= file->location.size || file->location.data[size] != '!')
         return sl_fail(error, SL_NOT_FOUND, "%s", "");

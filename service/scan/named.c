@@ -67,6 +67,7 @@ static void compare_candidate(struct module_search *s, size_t query, const struc
 static void compare_object(struct module_search *s, const struct sl_index_object *object)
 {
     struct sl_index_file file;
+    /* is_derived: the path is made from the id (/usr/lib/debug/.build-id/...), so it has no name of a module */
     if (object->is_derived || !is_main_id(object) || !sl_index_file(s->index, object->file, &file))
         return;
     const struct scan_other_file candidate = {.path = object->member.size ? object->member : file.path,
@@ -149,6 +150,7 @@ static bool set_results(struct module_search *s, size_t count, struct sl_arena *
 {
     for (size_t i = 0; i < count; i++) {
         const struct module_candidate *best = &s->best[i];
+        /* is_undecided: the caller does not know all other files */
         bool known = s->in_time && !s->queries[i].is_undecided && best->parts && (!best->several || s->newest);
         s->queries[i].found = known;
         s->queries[i].is_known = s->in_time && !s->queries[i].is_undecided;
