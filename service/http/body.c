@@ -39,19 +39,19 @@ static size_t most_bodies(const struct http_server *server)
     return bodies < most ? bodies : most;
 }
 
-/* A body that has arrived with the head, or is small (BODY_FREE), is always admitted. The others share the limit: an address may
- * have at most as many as are still free, so that a few addresses cannot lock out the others. */
+/* A body that has arrived with the head, or is small (BODY_FREE), is always admitted. Any other counts against the limit of bodies in
+ * flight. One address may have at most as many of these as there are free places, so that a few addresses cannot lock out the others. */
 bool body_reserve(struct request *r)
 {
     const struct http_exchange *x = &r->x;
     struct http_server *server = r->server;
     size_t limit = most_bodies(server), free = limit > server->bodies ? limit - server->bodies : 0;
-    bool here = !x->has_body || (x->content_length >= 0 && (uint64_t)x->content_length <= r->body.here);
+    bool has_arrived = !x->has_body || (x->content_length >= 0 && (uint64_t)x->content_length <= r->body.here);
     bool small = x->content_length >= 0 && x->content_length <= BODY_FREE;
     struct client_address *entry =
-        here || (!small && server->bodies >= limit) ? NULL : address_entry(server, x->client);
+        has_arrived || (!small && server->bodies >= limit) ? NULL : address_entry(server, x->client);
     if (!entry) /* the body has arrived, the limit is reached, or out of memory */
-        return here || small;
+        return has_arrived || small;
     if (!small && entry->bodies > free) {
         address_remove_entry(server, entry);
         return false;

@@ -19,8 +19,8 @@ void http_server_check_certificate(const struct http_server *server)
         log_error("http", "the certificate has expired; clients will reject it",
                   LOG_STR("path", server->options.certificate_path));
     else if (left < SOON_DAYS * DAY_S)
-        log_warn("http", "the certificate expires soon", LOG_STR("path", server->options.certificate_path),
-                 LOG_I64("hours_left", left / 3600));
+        log_warn("http", "the certificate expires soon; renew it and reload the configuration",
+                 LOG_STR("path", server->options.certificate_path), LOG_I64("hours_left", left / 3600));
 }
 
 void server_renew_certificate(struct http_server *server)

@@ -410,9 +410,9 @@ static bool is_reset(const struct connection *c)
     return uv_fileno(&c->uv.handle, &fd) == 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error;
 }
 
-/* Finds out if a client that has ended its stream closed the connection or only shut down sending: both look the same until
- * something is sent, which the kernel of the former answers with a reset. Sends an interim response, which clients ignore
- * (RFC 9110, 15.2), once. */
+/* Finds out if a client that has ended its stream closed the connection or only shut down sending. Both look the same until something is
+ * sent: if the client has closed, its kernel answers with a reset. So this sends, once, an interim response, which clients ignore
+ * (RFC 9110, 15.2). */
 static void probe_client(struct connection *c)
 {
     static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -543,7 +543,7 @@ static void on_turn(struct loop_waiter *waiter)
         uv_read_start(&c->uv.stream, on_alloc, on_read);
 }
 
-/* Reads later what can wait, in one queue with the other connections. */
+/* Stops reading until it is the connection's turn in the queue of all that wait for the loop (on_turn). */
 static void read_in_turn(struct connection *c)
 {
     uv_read_stop(&c->uv.stream);
@@ -600,8 +600,8 @@ void connection_end_request(struct connection *c, bool close, bool whole)
 }
 
 /* ---- timeouts ---- */
-/* Checks whether a client reads its response, four times within write_timeout: closes the connection if nothing was sent for that time, or
- * less than min_rate on average. */
+/* Called four times within write_timeout while a response is written: closes the connection if nothing was sent for that time, or less than
+ * min_rate on average. */
 static void expired_write(struct connection *c)
 {
     const struct http_options *options = &c->server->options;
@@ -626,7 +626,7 @@ static void expired_write(struct connection *c)
 }
 
 /* Ends what has taken too long. A slow head or body is answered with 408; a response is given up if expired_write finds it too slow; a
- * connection without a request is closed. Timeouts from TIMEOUT_FAMILY on are those of bodies. */
+ * connection without a request is closed. Timeouts from TIMEOUT_FAMILY on are body timeouts of single APIs. */
 void connection_handle_timeout(struct connection *c)
 {
     enum connection_timeout timeout = c->timeout;

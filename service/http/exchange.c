@@ -83,6 +83,7 @@ void request_free(struct request *r)
 static void request_end(struct request *r)
 {
     struct connection *c = r->connection;
+    /* copied, as request_recycle clears the request */
     bool close = r->close, whole = r->message_done && !r->framing_error;
     fiber_group_finish(&r->x.group);
     request_recycle(r);
@@ -97,8 +98,8 @@ static void on_empty(struct fiber_group *group)
     request_end((struct request *)((char *)group - offsetof(struct request, x.group)));
 }
 
-/* Receives and drops a body that the route does not use, before the handler runs. A body that fails or is too long for that is answered
- * with an error, and the connection is closed. */
+/* Receives and drops a body that the route does not use, before the handler runs. If that fails, or the body is longer than DISCARD_LIMIT,
+ * responds with an error and closes the connection. */
 static void drop_body(struct request *r)
 {
     if (body_discard_rest(r) || r->connection->dead)
@@ -136,7 +137,7 @@ static void exchange_run(void *arg)
     }
 }
 
-/* Refuses a request for which no fiber is free, by a fixed response that needs none. */
+/* Refuses a request for which no fiber is free, with a fixed response, which is sent without a fiber. */
 static void refuse_without_fiber(struct request *r)
 {
     static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
@@ -151,7 +152,7 @@ static void refuse_without_fiber(struct request *r)
     metric_add(METRIC_HTTP_REFUSED, 1, "slots", NULL, NULL);
     server->refused_without_fiber++;
     if (loop_minutely(&server->next_fiber_warning_ms))
-        log_warn("http", "rejecting requests: all fibers are in use (max_fibers)",
+        log_warn("http", "rejecting requests: all fibers are in use; raise max_fibers if this lasts",
                  LOG_U64("since_start", server->refused_without_fiber));
     request_end(r);
 }

@@ -35,7 +35,7 @@ static bool parse_address(const char *text, struct sockaddr_storage *address)
         return false;
     unsigned long port = strtoul(colon + 1, &end, 10);
     bool v6 = text[0] == '[';
-    size_t size = (size_t)(colon - text) - (v6 ? 2 : 0);
+    size_t size = (size_t)(colon - text) - (v6 ? 2 : 0); /* 2: the brackets */
     if (*end || port > 65535 || (v6 && (colon - text < 3 || colon[-1] != ']')) || size >= sizeof host)
         return false;
     memcpy(host, text + v6, size);

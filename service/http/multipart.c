@@ -1,4 +1,4 @@
-/* Delimiter search in a stream: holds back at most one delimiter's length of bytes.
+/* Parses multipart bodies as they arrive. While a delimiter may have begun, at most its length of bytes is held back.
  *
  *     preamble --boundary CRLF headers CRLF CRLF data CRLF--boundary CRLF ... CRLF--boundary-- epilogue */
 #include "http/multipart.h"

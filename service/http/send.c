@@ -20,7 +20,7 @@ const char *server_date(struct http_server *server)
     if (now != server->date_second) {
         struct tm tm;
         gmtime_r(&now, &tm);
-        /* the process uses the C locale */
+        /* names of days and months are in English, as the process uses the C locale */
         strftime(server->date, sizeof server->date, "%a, %d %b %Y %H:%M:%S GMT", &tm);
         server->date_second = now;
     }

@@ -176,7 +176,7 @@ bool server_is_full(const struct http_server *server)
     return open_connections(server) > server->options.max_connections;
 }
 
-/* Closes the connection that was idle longest, if for at least `ms`: its descriptor is free at once. */
+/* Closes the connection that was idle longest, if for at least `ms`; its descriptor is free at once. False if there is none. */
 static bool evict_idle(struct http_server *server, uint64_t ms)
 {
     struct connection *oldest = first_due(server, TIMEOUT_IDLE);
@@ -558,7 +558,7 @@ static enum sl_code set_proxies(struct http_server *server, struct sl_error *err
     return SL_OK;
 }
 
-/* Opens the socket for the other processes of this service, if it has several. */
+/* Opens the socket for the other processes of this service, if it has several. FOR_ADMIN: they may use operators' routes. */
 static enum sl_code listen_on_peer_socket(struct http_server *server, struct sl_error *error)
 {
     char address[128];
@@ -594,7 +594,7 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
     server->proxies = calloc(options->trusted_proxy_count + 1, sizeof *server->proxies);
     uv_timer_init(loop_get(), &server->tick);
     server->tick.data = server;
-    server->open_handles = 1;
+    server->open_handles = 1; /* `tick` */
     bool good = server_take_routes(server) && server->listeners && server->proxies;
     enum sl_code code = good ? set_proxies(server, error) : sl_fail(error, SL_BUSY, "out of memory");
     if (good)

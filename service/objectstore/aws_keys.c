@@ -79,8 +79,8 @@ static enum sl_code request_service(struct keys_request *a, struct fetch_request
     request.source = "credentials";
     request.max_size = ANSWER_MAX;
     request.timeout_ns = TIMEOUT_NS;
-    request.keep_wrapper = true;
-    request.whole = true;
+    request.keep_wrapper = true; /* the response is text, not a compressed file */
+    request.whole = true;        /* no ranges */
     enum sl_code code = fetch_text(&request, &body, a->error);
     *answer = sl_buf_move_to_arena(&body, &a->arena);
     return code != SL_OK || answer->data ? code : sl_fail(a->error, SL_BUSY, "out of memory");

@@ -162,7 +162,7 @@ enum sl_code google_account_read(const char *path, struct sl_arena *arena, struc
     if (!account->private_key.size || !account->client_email.size)
         return sl_fail(error, SL_MALFORMED, "the service account file %.120s has no private_key or client_email", path);
     if (!is_key(account->private_key))
-        return sl_fail(error, SL_MALFORMED, "the private_key in %.120s is not a valid key", path);
+        return sl_fail(error, SL_MALFORMED, "the private_key in %.120s is not a valid RSA key", path);
     return SL_OK;
 }
 
@@ -232,7 +232,7 @@ static enum sl_code google_request(struct fetch_request *request, struct sl_buf 
     struct sl_buf answer = {0};
     bool explained = false;
     request->max_size = ANSWER_MAX;
-    request->keep_wrapper = true;
+    request->keep_wrapper = true; /* the response is JSON, not a compressed file */
     request->refused = google_refused;
     request->arg = &explained;
     enum sl_code code = fetch_text(request, &answer, error);

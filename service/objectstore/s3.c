@@ -53,6 +53,7 @@ static enum sl_code explain(int status, struct sl_str code, struct sl_str messag
 
 enum sl_code s3_explain(int status, struct sl_str body, struct sl_error *error)
 {
+    /* depth 2: <Error><Code>...</Code><Message>...</Message></Error> */
     struct xml_text texts[] = {{.name = "Code", .depth = 2}, {.name = "Message", .depth = 2}};
     enum sl_code read = body.size ? xml_texts(body, texts, 2) : SL_MALFORMED;
     bool ok = read == SL_OK;
@@ -221,8 +222,8 @@ struct s3_list {
     struct sl_buf key, modified; /* of the current object */
 };
 
-/* Called at the end of each element of a list of objects. An object is added at the end of its element `Contents`, when its key and time
- * are known. */
+/* Called at the end of each element of a list of objects, <ListBucketResult><Contents><Key>.. (depths 1, 2, 3). An object is added at the
+ * end of its element `Contents`, when its key and time are known. */
 static void s3_take_text(void *arg, const char *element, unsigned depth, struct sl_str text)
 {
     struct s3_list *s = arg;

@@ -174,7 +174,7 @@ static void listing_keep(struct directory_listing *listing)
  * errno if it cannot be read. */
 static struct directory_listing *list_directory(const char *root, const char *at)
 {
-    char key[2 * PATH_MAX];
+    char key[2 * PATH_MAX]; /* the root, a NUL, and the directory below it */
     struct stat st;
     int size = snprintf(key, sizeof key, "%s%c%s", root, '\0', at);
     errno = ENAMETOOLONG; /* if the key does not fit; otherwise the calls below set errno */

@@ -59,7 +59,8 @@ static struct sl_str artifact_url(const struct source *source, const struct arti
     if (!url.data)
         sl_fail(error, SL_BUSY, "out of memory");
     else if (url.size > URL_MAX)
-        sl_fail(error, SL_DOWNLOAD_ERROR, "the URL of the artifact lookup is too long");
+        sl_fail(error, SL_DOWNLOAD_ERROR,
+                "the URL of the artifact lookup is too long: %zu bytes, at most %d can be sent", url.size, URL_MAX);
     return url.size <= URL_MAX ? url : (struct sl_str){NULL, 0};
 }
 
@@ -137,6 +138,7 @@ static bool make_artifact(const struct source *source, const struct artifact_tex
     if (!known || !is_artifact_text(texts->id) || !is_artifact_text(texts->url))
         return false;
     const char *url = sl_arena_strndup(arena, texts->url.data, texts->url.size);
+    /* FILE_SOURCEBUNDLE: also for single files, which have no type of their own */
     *no_memory |= !url || !sentry_add_file(arena, source, FILE_SOURCEBUNDLE, texts->id, &artifact->file) ||
                   !read_artifact_headers(texts->headers, arena, artifact);
     if (*no_memory || !fetch_url_valid(url))

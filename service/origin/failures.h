@@ -27,7 +27,7 @@ void origin_record_result(struct sl_str source, struct sl_str location, enum sl_
  * be fetched. May choose this file as the probe of its source. */
 bool origin_should_retry(struct sl_str source, struct sl_str location, enum sl_code code, int64_t made_ns);
 
-/* Lets the next probe of the source be made now if it has not failed for 5 s: a client waits for its answer about the file. */
+/* Called for a file that a client waits for: if the source has not failed within the last 5 s, the next probe may be made at once. */
 void origin_hurry_probe(struct sl_str source, struct sl_str location);
 
 /* Records that another process got a response for the file from the source at `made_ns` (nanoseconds since the epoch). */

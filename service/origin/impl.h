@@ -25,9 +25,10 @@ struct file_type_row {
     enum layout_block native;
     const char *native_suffix;
     enum unified_id unified;
-    const char *suffix; /* last component of paths in the unified layout, and of ELF files in debuginfod's */
-    const char *store_key,
-        *store_name;     /* symbol stores: prefix of the id, and name in place of the code file's; may be NULL */
+    const char *suffix;    /* last component of paths in the unified layout, and of ELF files in debuginfod's */
+    const char *store_key; /* symbol stores: prefix of the id, such as "elf-buildid-"; NULL = none */
+    const char
+        *store_name;     /* symbol stores: fixed name that replaces the code file's, such as "_.debug"; NULL = none */
     const char *mozilla; /* suffix on Mozilla's servers; NULL: not stored there */
 };
 extern const struct file_type_row file_type_rows[FILE_TYPES];

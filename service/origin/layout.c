@@ -269,7 +269,7 @@ static void debuginfod(struct layout_parts *p, const struct file_type_row *row, 
         origin_layout_add(out, text(p, SL_STR_FMT "/%s", SL_STR_ARG(p->code_id), row->suffix));
 }
 
-/* True if the id is that of a ProGuard mapping for JVM code, which has a debug id only. */
+/* True if the module has a debug id and nothing else, as JVM code with a ProGuard mapping has. */
 static bool is_jvm(const struct layout_parts *p)
 {
     return p->id->type == OBJECT_UNKNOWN && p->id->has_debug_id && !p->code_id.size && !p->debug_file.data &&
@@ -377,7 +377,7 @@ static struct sl_str without_length_prefix(struct sl_str code_id)
     return prefixed ? layout_part(code_id, 2, code_id.size) : (struct sl_str){NULL, 0};
 }
 
-/* Returns the UUID of a Mach-O file: the code id or, if there is none, that of the debug id. Data NULL if the code id is no UUID. */
+/* Returns the UUID of a Mach-O file: the code id or, without one, the UUID of the debug id. Data NULL if the code id is no UUID. */
 static struct sl_str mach_uuid(struct layout_parts *p)
 {
     if (p->code_id.size)

@@ -56,7 +56,7 @@ static struct sl_str pointer_path(struct sl_arena *arena, const struct source *s
 static bool list_type(const struct source *source, const struct object_id *id, enum file_type type,
                       struct sl_arena *arena, struct remote_file *files, size_t *count)
 {
-    struct sl_str paths[LAYOUT_MAX_PATHS + 1];
+    struct sl_str paths[LAYOUT_MAX_PATHS + 1]; /* 1: `file.ptr` */
     size_t found = layout_paths(arena, source->layout, source->casing, id, type, paths), plain = found;
     if (found == SIZE_MAX)
         return false;

@@ -124,8 +124,8 @@ enum sl_code sentry_request(const struct sentry_query *query, uint64_t max_size,
                                     .source = query->label,
                                     .max_size = max_size,
                                     .timeout_ns = TIMEOUT_NS,
-                                    .keep_wrapper = true,
-                                    .whole = true,
+                                    .keep_wrapper = true, /* the response is JSON, not a compressed file */
+                                    .whole = true,        /* no ranges */
                                     .refused = sentry_refused,
                                     .arg = (void *)(uintptr_t)query};
     return fetch_text(&request, answer, error);

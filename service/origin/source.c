@@ -100,8 +100,8 @@ static void bad_word(struct source_schema_reader *r, const struct value *v, cons
     sl_buf_free(&list);
 }
 
-/* Reads a string that must be one of the words (ends with NULL) and sets `*out` to its index. False, with `*out` unchanged, if it is
- * missing or, which is reported, another one. */
+/* Reads a string that must be one of the words (ends with NULL) and sets `*out` to its index. False, with `*out` unchanged, if the key is
+ * missing, or has another value, which is reported. */
 static bool read_choice(struct source_schema_reader *r, const char *key, const char *const *words, int *out)
 {
     struct sl_str text;

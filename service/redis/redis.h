@@ -16,7 +16,7 @@ struct redis_options {
     bool tls;
     struct tls_files
         files; /* with `tls`: trusted CAs and the client certificate. Read for each connection, so they may change */
-    uint64_t timeout_ms; /* of a command, including that of a new connection */
+    uint64_t timeout_ms; /* for a command, including the time to open a connection for it */
 };
 
 /* Parses redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE] or unix:///PATH. User and password may be percent-encoded (RFC 3986,

@@ -75,8 +75,8 @@ static void add_prefetched(const char *name, const struct package_member_result 
         release_package(package);
 }
 
-/* Finds a member among those that are kept, and sets `*member` to its place; returns the package, with a reference for the caller, or
- * NULL. */
+/* Finds a member that an earlier request has kept, and copies its entry to `*member`; returns the package, with a reference for the caller,
+ * or NULL. */
 static struct prefetched_package *find_prefetched(const char *name, const struct scan_place *place,
                                                   struct prefetched_member *member)
 {
@@ -181,8 +181,8 @@ struct member_fetch {
     int fd;
 };
 
-/* Extracts the member from `package`, a descriptor, to m->fd. Members that the converter met on its way are kept for later requests; if
- * that fails, it is no error. */
+/* Extracts the member from `package`, a descriptor, to m->fd. Debug files in front of it that the converter has extracted, too, are kept
+ * for later requests; if that fails, it is no error. */
 static enum sl_code read_member(const struct member_fetch *m, int package, struct sl_error *error)
 {
     struct cache_tmp scratch;

@@ -67,7 +67,7 @@ def test_service_account_files_are_checked(work, files):
                          text=True, check=True).stdout
     for contents, wrong in (("", f"the service account file {account} is not JSON"),
                             ("{}", f"the service account file {account} has no private_key or client_email"),
-                            (json.dumps({"private_key": "x", "client_email": "a@b"}), f"the private_key in {account} is not a valid key"),
+                            (json.dumps({"private_key": "x", "client_email": "a@b"}), f"the private_key in {account} is not a valid RSA key"),
                             (json.dumps({"private_key": key, "client_email": "a@b"}), None)):
         with open(account, "w") as f:
             f.write(contents)
