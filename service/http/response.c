@@ -114,7 +114,9 @@ void http_add_vary(struct http_exchange *x, struct sl_str name)
         sl_buf_cstr(&text, ", ");
     }
     sl_buf_str(&text, name);
-    http_set_header(x, "Vary", sl_buf_move_to_arena(&text, &x->arena));
+    struct sl_str value = sl_buf_move_to_arena(&text, &x->arena);
+    x->header_lost |= !value.data;
+    http_set_header(x, "Vary", value);
 }
 
 /* ---- bodies ---- */
@@ -176,7 +178,7 @@ void http_reply_detail(struct http_exchange *x, int status, const char *detail, 
 }
 
 /* Returns the Cache-Control of a file: if the handler has set only "public" or "private", the max-age of the options is
- * added. */
+ * added. Data NULL when out of memory. */
 static struct sl_str cache_control(struct http_exchange *x)
 {
     const struct request *r = (const struct request *)x;
@@ -203,7 +205,9 @@ void http_reply_file(struct http_exchange *x, const char *content_type, struct s
         x->header_lost |= !copy;
         http_set_header(x, "ETag", sl_str(copy ? copy : ""));
     }
-    http_set_header(x, "Cache-Control", cache_control(x));
+    struct sl_str cache = cache_control(x);
+    x->header_lost |= !cache.data;
+    http_set_header(x, "Cache-Control", cache);
 }
 
 /* ---- the server's own errors ---- */
