@@ -104,7 +104,7 @@ static void write_line(const struct request *r, enum log_level level, double dur
  * no look-up by labels (metric_series). */
 static struct metric_series *requests_series(struct request *r, struct route_series *route)
 {
-    /* Unknown methods share one series, as clients choose them freely. */
+    /* "none": the head could not be parsed. "other": unknown methods share one series, as clients choose them freely. */
     const char *method = r->x.route || r->x.method.size == 0 ? (r->head_only            ? "HEAD"
                                                                 : r->x.method.size == 0 ? "none"
                                                                                         : r->x.route->method)

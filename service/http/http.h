@@ -40,7 +40,7 @@ struct http_exchange {
     size_t capture_count;
     int64_t content_length; /* -1 when chunked or absent */
     bool has_body;
-    struct sl_str client; /* address, after trusted proxies are applied */
+    struct sl_str client; /* its address; behind trusted proxies the one that they state */
     struct sl_str request_id;
     struct sl_str key_id; /* id of the access key that it sent; empty = none */
     /* why that key gives no access to this route, for the log; NULL = access is given, or no key is needed */
@@ -85,10 +85,11 @@ struct http_route {
     /* Maximum size of the body in bytes. NULL = the handler reads no body: one of up to 64 KiB is received and dropped. */
     uint64_t (*body_limit)(const struct http_exchange *x);
     unsigned body_weight; /* http_body reserves this multiple of the body's size as memory for parsing it; 0 = none */
-    const char *const *rights; /* the client's access key needs one of these; ends with NULL. NULL = not checked here */
-    bool operators;            /* for operators: served by the admin listeners only, if there are any */
-    bool immediate;            /* the handler does not suspend and its response is small: it runs without a fiber */
-    bool page_view;            /* counted as a page view (METRIC_ELIOT_PAGEVIEW), as Mozilla's services do */
+    const char *const
+        *rights;    /* the client's access key needs one of these; ends with NULL. NULL = the server checks none */
+    bool operators; /* for operators: served by the admin listeners only, if there are any */
+    bool immediate; /* the handler does not suspend and its response is small: it runs without a fiber */
+    bool page_view; /* counted as a page view (METRIC_ELIOT_PAGEVIEW), as Mozilla's services do */
     const struct job_kind *job; /* the kind of jobs that the route starts; NULL = none */
     /* True if the object that the path names (x->captures) exists; if not, the response is that for a path without a route.
      * NULL = always. Must not suspend. */
@@ -111,7 +112,7 @@ struct http_family {
     bool key_in_query;        /* clients send the key as ?key=, too */
     bool always_requires_key; /* clients need a key, even where the other APIs are open to everyone */
     /* Fills in the body of an error response of the server, in the API's format: the status is set and the body empty. `detail`
-     * may be NULL and is for 404 and 405. NULL = the server's format: {"detail":...}, nothing for 404 and 405, a text for 413. */
+     * may be NULL; for 404 and 405 it is. NULL = the server's format: {"detail":...}, nothing for 404 and 405, a text for 413. */
     void (*error)(struct http_exchange *x, int status, const char *detail);
     /* True if the connection is to be reset instead of sending 429, 500 or 503 (of a handler or of the server itself), because this
      * client takes any status as final and retries only after a reset. NULL = never. Must not suspend. */
@@ -149,7 +150,8 @@ struct http_options {
     bool server_header;
     bool reuseport;        /* several processes of the service listen on the same addresses (socket(7), SO_REUSEPORT) */
     bool shares_listeners; /* while this process drains it stops listening, as others listen on its addresses */
-    const char *peer_socket;         /* path of a Unix socket for other processes of the service; NULL = none */
+    const char
+        *peer_socket; /* path of a Unix socket on which the service's other processes reach this one; NULL = none */
     uint64_t file_max_age_s;         /* max-age of files for clients */
     const char *const *cors_origins; /* origins allowed by CORS; "*": any */
     size_t cors_origin_count;

@@ -72,9 +72,9 @@ enum connection_timeout {
 enum head_result { HEAD_MORE, HEAD_COMPLETE, HEAD_BAD, HEAD_LINE_TOO_LONG, HEAD_TOO_LARGE };
 
 struct head_scan {
-    size_t offset;     /* scanned so far: at the start of a line or inside one */
-    size_t line_start; /* of the current line */
-    size_t start;      /* of the request line, after skipped empty lines */
+    size_t offset;     /* how many bytes are scanned: up to the start of a line or into one */
+    size_t line_start; /* offset of the current line */
+    size_t start;      /* offset of the request line, after skipped empty lines */
     unsigned lines;    /* complete lines: request line and fields */
 };
 
@@ -86,13 +86,13 @@ enum head_result head_scan(struct head_scan *scan, struct sl_bytes data, const s
 /* ---- requests ---- */
 struct request_body {
     struct sl_buf window; /* received, still encoded; filled by the connection */
-    struct sl_buf raw;    /* being decoded; the first `raw_at` bytes are */
+    struct sl_buf raw;    /* being decoded; its first `raw_at` bytes are decoded already */
     size_t raw_at;
     struct sl_buf piece; /* handed to the handler */
     struct http_decoder *decoder;
     bool held_back; /* the decoder may have more output without more input */
     enum content_coding coding;
-    uint64_t limit; /* for received and for decoded bytes */
+    uint64_t limit; /* highest number of received bytes, and of decoded bytes */
     uint64_t received, decoded, raw_bytes, chunks, trailer_bytes;
     uint64_t started_ms;
     size_t trailer_line;            /* bytes of the current line of the trailers */
@@ -179,7 +179,7 @@ struct http_listener {
     uv_poll_t poll;
     int fd;
     bool unix_socket;
-    bool paused; /* the server is full, or there are no free descriptors */
+    bool paused; /* does not accept for a while, as the server is full or there are no free descriptors */
     bool tls, admin;
     bool loopback;     /* on a loopback address */
     bool bound;        /* has a socket file to unlink */
@@ -299,8 +299,10 @@ struct request *request_new(struct connection *c);
 void request_free(struct request *r);
 /* Answers at once if no fiber is needed, else runs the request's fiber until it suspends; now, or in a later turn of the loop. */
 void request_start(struct request *r);
-void request_answered(struct request *r); /* without a fiber: the response is written or the connection dead */
-void request_finish(struct request *r);   /* a request without a fiber has ended, successfully or not */
+/* For requests without a fiber: called when the response is written, or the connection dead. */
+void request_answered(struct request *r);
+/* For requests without a fiber: called when all of it is over, successfully or not. */
+void request_finish(struct request *r);
 
 /* ---- parse.c ---- */
 void parse_init(void);

@@ -10,9 +10,9 @@
 #include "origin/impl.h"
 
 enum {
-    PROBE_MS = 30000,     /* interval between probes */
+    PROBE_MS = 30000,     /* while a source fails, one request per interval (a probe) finds out if it works again */
     HURRIED_MS = 5000,    /* minimum time from a failure to a probe while a client waits (origin_hurry_probe) */
-    LONGEST_MS = 3600000, /* maximum interval between recoveries */
+    LONGEST_MS = 3600000, /* maximum of struct failing.pause_ms, the interval between recoveries */
     MANY = 8,             /* failures in a row that are an outage, not a problem of one file */
     MAX_SOURCES = 4096,
     NAME_BYTES = 512

@@ -59,7 +59,7 @@ bool file_type_for_format(enum sl_format format, bool has_debug_info, enum file_
 enum object_type { OBJECT_UNKNOWN, OBJECT_ELF, OBJECT_MACHO, OBJECT_PE, OBJECT_PE_DOTNET, OBJECT_WASM, OBJECT_TYPES };
 const char *object_type_name(enum object_type type);
 enum sl_format object_type_format(enum object_type type); /* format of its programs */
-/* Returns the types of files that may have the debug information of such a module, best first. */
+/* Returns the types of files that may have the debug information of a module of this type, best first. */
 const enum file_type *object_type_files(enum object_type type, size_t *count);
 enum object_type object_type_parse(struct sl_str name);
 
@@ -251,10 +251,10 @@ bool origin_has_index(const struct source *source);
  * the request's, for the cache key. */
 enum sl_code origin_index_last(const struct source *source, struct sl_str scope, uint32_t *last,
                                struct sl_error *error) SL_SUSPENDS;
-/* Sets `*file` to segment `n`, counted from 1. False if out of memory. */
+/* Sets `*file` to segment `n` of the index, the file of its n-th transaction. False if out of memory. */
 bool origin_index_segment(const struct source *source, uint32_t n, struct sl_arena *arena, struct remote_file *file);
-/* Appends the paths listed in a segment as lines "<name>/<id>/<name>\n"; returns the number of its lines that could
- * not be parsed. */
+/* Appends the paths listed in a segment, the file of one transaction, as lines "<name>/<id>/<name>\n"; returns the number of its lines
+ * that could not be parsed. */
 size_t origin_index_read(struct sl_bytes segment, struct sl_buf *lines);
 /* Sorts the lines by bytes and removes duplicates. Returns false if out of memory. Pool work. */
 bool origin_index_sort(struct sl_buf *lines);
