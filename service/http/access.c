@@ -97,6 +97,7 @@ static void write_line(const struct request *r, enum log_level level, double dur
     if (r->aborted)
         fields[count++] = (struct log_field)LOG_STR("aborted", r->aborted);
     fields[count] = (struct log_field){.key = NULL};
+    /* NULL: no rate limit */
     log_write(NULL, level, "access", __FILE__, __LINE__, "request", fields);
 }
 

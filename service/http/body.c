@@ -108,7 +108,7 @@ void body_receive(struct request *r, struct sl_bytes data)
     if (body->failed_status || body->discard)
         return;
     if (body->received > body->limit || !memory_fits(body->received * r->x.route->body_weight)) {
-        r->close = true;
+        r->close = true; /* the rest of the body is not read */
         body_fail(r, 413, NULL);
         return;
     }

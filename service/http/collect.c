@@ -53,7 +53,7 @@ static enum sl_code spool_fail(struct request *r, enum sl_code code, const char 
 static enum sl_code spool_body(struct request *r, struct sl_bytes first, struct http_body_spool *spool)
 {
     *spool = (struct http_body_spool){.fd = -1, .directory = r->server->options.tmp_dir};
-    enum sl_code code = spool_step(spool, spool_open, first);
+    enum sl_code code = spool_step(spool, spool_open, first); /* spool_open ignores `first` */
     if (code)
         return spool_fail(r, code, "cannot create a temporary file for a request body");
     if (first.size > 0)

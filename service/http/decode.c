@@ -91,6 +91,7 @@ static enum sl_code step_zlib(struct http_decoder *decoder, struct sl_bytes *in,
     decoder->ended = result == Z_STREAM_END;
     if (result == Z_MEM_ERROR)
         return SL_BUSY;
+    /* Z_BUF_ERROR: nothing was read or written, which decoder_run handles */
     return result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR ? SL_OK : SL_MALFORMED;
 }
 

@@ -106,7 +106,8 @@ struct encode_job {
 static void encode_gzip(struct encode_job *job)
 {
     z_stream z = {0};
-    /* zlib counts in 32 bits; window bits: 15 is the largest window, 16 more stand for a gzip header */
+    /* zlib counts in 32 bits, and the result may be larger than the input; window bits: 15 is the largest window, 16 more stand for a gzip
+     * header */
     if (job->in.size > UINT32_MAX / 2 || deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
         job->out.failed = true;
         return;

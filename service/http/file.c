@@ -101,6 +101,7 @@ static bool range_is_current(const struct http_exchange *x, struct sl_str tag)
         return true;
     if (http_date_parse(condition, &date))
         return x->file_modified_s > 0 && date == x->file_modified_s;
+    /* a weak tag never matches (RFC 9110, 13.1.5) */
     return tag.size && !sl_str_starts(tag, SL_STR("W/")) && sl_str_equal(condition, tag);
 }
 

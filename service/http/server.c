@@ -492,7 +492,7 @@ static void renew_prefixes(struct http_server *server)
         for (const struct http_route *route = families[i]->routes; route->method; route++, at++) {
             const char *pattern = server->routes[at].pattern;
             if (strncmp(pattern, prefix, size) == 0 && strcmp(pattern + size, route->pattern) == 0)
-                continue;
+                continue; /* it has this prefix already */
             pattern = *prefix ? with_prefix(&server->arena, prefix, route->pattern) : route->pattern;
             if (!pattern)
                 return;

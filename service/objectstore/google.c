@@ -36,7 +36,7 @@ static EVP_PKEY *from_pem(struct sl_str text)
 static EVP_PKEY *from_base64(struct sl_str text)
 {
     EVP_ENCODE_CTX *ctx = EVP_ENCODE_CTX_new();
-    unsigned char *der = text.size <= KEY_MAX ? malloc(text.size + 4) : NULL;
+    unsigned char *der = text.size <= KEY_MAX ? malloc(text.size + 4) : NULL; /* more than the decoded bytes need */
     int size = 0, rest = 0;
     EVP_PKEY *key = NULL;
     if (ctx && der) {
@@ -61,7 +61,7 @@ static EVP_PKEY *read_key(struct sl_str text)
         EVP_PKEY_free(key);
         key = NULL;
     }
-    ERR_clear_error();
+    ERR_clear_error(); /* drops what OpenSSL noted for this thread, so that later callers do not find it */
     return key;
 }
 
@@ -105,7 +105,7 @@ static bool add_signature(struct sl_buf *out, EVP_PKEY *key)
     bool ok = ctx && !out->failed && EVP_DigestSignInit(ctx, NULL, EVP_sha256(), NULL, key) == 1 &&
               EVP_DigestSign(ctx, bytes, &size, out->data, out->size) == 1;
     EVP_MD_CTX_free(ctx);
-    ERR_clear_error();
+    ERR_clear_error(); /* drops what OpenSSL noted for this thread, so that later callers do not find it */
     if (ok) {
         sl_buf_u8(out, '.');
         add_base64url(out, bytes, size);

@@ -173,6 +173,7 @@ static struct failing *find_failing(struct sl_str source, struct sl_str location
         return NULL;
     struct failing *f = &s->kinds[kind];
     int64_t age_ms = (wall_ns() - made_ns) / MS_NS;
+    /* a negative age: the clock was set back */
     uint64_t left_ms = age_ms < 0 ? PROBE_MS : age_ms < PROBE_MS ? (uint64_t)(PROBE_MS - age_ms) : 0;
     if (made_ns >= f->recovered_ns) {
         begin_to_fail(f, loop_now_ms() + left_ms);

@@ -102,7 +102,8 @@ bool filesystem_is_missing(int number)
  * the errno is certainly about the file. Links that lead out of the root (EXDEV, ELOOP) count as missing files. */
 static enum sl_code open_error(const struct file_copy *c, int number, struct sl_error *error)
 {
-    /* A file server that is gone causes many different errors; checking the root detects that. */
+    /* A file server that is gone causes many different errors; checking the root detects that. SL_BUSY: this process is short of memory or
+     * descriptors. */
     bool is_about_file = number == EACCES || number == EPERM || number == ELOOP || number == EXDEV ||
                          number == ENAMETOOLONG || sl_fail_errno(NULL, number, "") == SL_BUSY;
     if (c->must_have_root && !is_about_file && origin_check_directory(c->root, error) != SL_OK)

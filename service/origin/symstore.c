@@ -139,6 +139,7 @@ static bool symstore_add_line(struct sl_str line, struct sl_buf *lines)
     if (!slash)
         return false;
     struct sl_str name = {begin, (size_t)(slash - begin)}, id = {slash + 1, (size_t)(end - slash - 1)};
+    /* PATH_MAX_BYTES / 2: the path contains the name twice */
     if (!name.size || !id.size || name.size + id.size > PATH_MAX_BYTES / 2 ||
         memchr(begin, '\0', (size_t)(end - begin)))
         return false;

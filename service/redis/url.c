@@ -46,7 +46,8 @@ static struct sl_str until(struct sl_str text, char stop, bool last, struct sl_s
  * contain a NUL. */
 static bool parse_user(struct sl_str authority, struct redis_options *o, struct sl_str *host)
 {
-    struct sl_str rest, password, user = until(authority, '@', true, &rest);
+    struct sl_str rest, password,
+        user = until(authority, '@', true, &rest); /* the last '@': a password may contain one */
     if (!rest.data) {
         *host = authority;
         return true;
