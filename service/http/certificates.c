@@ -33,7 +33,7 @@ void server_renew_certificate(struct http_server *server)
         log_error("http", "cannot load the new certificate; keeping the old one", LOG_ERR(&error));
         return;
     }
-    tls_context_free(server->tls); /* open connections continue with it */
+    tls_context_free(server->tls); /* open connections keep it until they end */
     server->tls = fresh;
     http_server_check_certificate(server);
 }

@@ -134,7 +134,7 @@ static enum sl_code collect(struct http_exchange *x, struct sl_bytes *body)
     while ((code = http_body_read(x, &piece)) == SL_OK && piece.size > 0 &&
            whole.size + piece.size <= most_in_memory()) {
         sl_buf_add(&whole, piece.data, piece.size);
-        memory_resize(&x->memory, whole.capacity + r->body.window.capacity);
+        memory_resize(&x->memory, whole.capacity + r->body.window.capacity); /* what the body takes so far */
     }
     if (code == SL_OK && whole.failed)
         code = body_refuse(r, 503, BODY_NO_MEMORY);

@@ -416,7 +416,7 @@ static bool is_reset(const struct connection *c)
 static void probe_client(struct connection *c)
 {
     static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    if (c->state != STATE_WORK || !c->request || c->request->x.status) /* a response is written: that finds out */
+    if (c->state != STATE_WORK || !c->request || c->request->x.status) /* x.status: writing the response shows it */
         return;
     if (is_reset(c) || (!c->probed && !connection_send(c, (struct sl_str){interim, sizeof interim - 1}))) {
         c->request->aborted = "reset";
@@ -643,9 +643,8 @@ void connection_handle_timeout(struct connection *c)
         }
         break;
     case TIMEOUT_BODY: fail_body(c, 408, "request body took too long", "body_timeout"); break;
-    case TIMEOUT_DISCARD:
-        fail_body(c, 408, NULL, NULL);
-        break; /* ends the dropping of a body; the response was sent before */
+    /* ends the dropping of a body; the response was sent before */
+    case TIMEOUT_DISCARD: fail_body(c, 408, NULL, NULL); break;
     case TIMEOUT_WRITE: expired_write(c); break;
     case TIMEOUT_PROBE: probe_client(c); break;
     default: connection_abort(c, false);

@@ -137,6 +137,7 @@ static void http_encode(void *arg)
     size_t bound = ZSTD_compressBound(job->in.size);
     if (!sl_buf_reserve(&job->out, bound)) /* sets job->out.failed */
         return;
+    /* 1: a low level, as clients wait for it */
     size_t size = ZSTD_compress(job->out.data, bound, job->in.data, job->in.size, 1);
     if (ZSTD_isError(size))
         job->out.failed = true;

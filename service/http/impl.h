@@ -51,7 +51,7 @@ enum http_request_state {
     STATES
 };
 
-/* The states as reported to operators. */
+/* The groups of states by which metrics count connections; those of GAUGE_NONE are not reported. */
 enum connection_gauge { GAUGE_IDLE, GAUGE_READING, GAUGE_WORKING, GAUGE_WRITING, GAUGE_HANDSHAKE, GAUGE_NONE, GAUGES };
 
 enum connection_timeout {

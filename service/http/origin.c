@@ -41,7 +41,7 @@ static bool is_local_name(struct sl_str host)
     char text[ADDRESS_MAX];
     struct in_addr v4;
     struct in6_addr v6;
-    if (name.size > 0 && name.data[name.size - 1] == '.')
+    if (name.size > 0 && name.data[name.size - 1] == '.') /* the dot of a fully qualified name */
         name.size--;
     if (name.size >= local.size &&
         sl_str_equal_nocase((struct sl_str){name.data + name.size - local.size, local.size}, local))

@@ -360,7 +360,7 @@ static void write_file(struct request *r, uv_buf_t head, struct file_part part)
 static bool write_content(struct request *r, uv_buf_t head, struct shared_blob *content)
 {
     struct sl_bytes bytes = shared_blob_pin(content);
-    struct file_part part = {0, bytes.size};
+    struct file_part part = {0, bytes.size}; /* the size is set even if the bytes are in a file */
     struct content_source source = {.content = content};
     if (!bytes.data)
         return write_windows(r, head, &source, part);

@@ -509,6 +509,7 @@ bool server_take_routes(struct http_server *server)
     for (; families[family_count]; family_count++)
         for (const struct http_route *route = families[family_count]->routes; route->method; route++)
             server->route_count++;
+    /* route_count + 1: for the end mark, and for the series of requests without a route */
     server->queue_count = TIMEOUT_FAMILY + family_count;
     server->queues = SL_ARENA_ARRAY(&server->arena, struct timer_queue, server->queue_count);
     server->routes = SL_ARENA_ARRAY(&server->arena, struct http_route, server->route_count + 1);

@@ -73,8 +73,8 @@ void object_header(struct bucket_request *request, const char *name, struct sl_s
 enum sl_code object_run(struct bucket_request *request, struct sl_buf *answer, struct sl_error *error) SL_SUSPENDS;
 /* Stores a metadata field of the object if the caller of object_head asked for one of this name. */
 void object_set_metadata(struct bucket_request *request, struct sl_str name, struct sl_str value);
-/* Adds an object to a list, unless its name lacks the bucket's prefix. False, with `failed` set, when out of memory, or, with `more`
- * set, if the list is full. */
+/* Adds an object to a list, unless its name lacks the bucket's prefix. False when out of memory, which sets `failed`, or if the list is full,
+ * which sets `more`. */
 bool object_list_add(struct object_list *list, struct sl_str name, struct sl_str modified);
 
 /* ---- s3.c ---- */

@@ -155,8 +155,8 @@ enum sl_code object_read(const struct object_store *store, struct sl_str name, s
 /* Returns SL_OK if the object exists, SL_NOT_FOUND if it does not. */
 enum sl_code object_exists(const struct object_store *store, struct sl_str name, struct object_store_call *call,
                            struct sl_error *error) SL_SUSPENDS;
-/* Reads the properties of an object. Sets the values of the fields named in `metadata`: data NULL if the object
- * lacks the field; values lie in the arena. */
+/* Reads the properties of an object. Sets the values of the fields named in `metadata`; they lie in the arena. The value of a field that
+ * the object lacks stays as the caller has set it. */
 enum sl_code object_head(const struct object_store *store, struct sl_str name, struct sl_arena *arena,
                          struct object_info *info, struct object_field *metadata, size_t metadata_count,
                          struct sl_error *error) SL_SUSPENDS;

@@ -230,7 +230,7 @@ static bool find_below(struct any_case_search *s, size_t size, const char *rest)
     /* a directory that is missing or may not be read counts as one without the file */
     if (!listing && !filesystem_is_missing(errno) && errno != EACCES && errno != EPERM)
         s->failed = errno;
-    size_t before = size + (size > 0);
+    size_t before = size + (size > 0); /* where the name begins, after a slash */
     bool found = false;
     for (size_t i = listing ? find_first(listing, name) : 0;
          listing && !found && i < listing->count && strcasecmp(listing->names[i], name) == 0; i++) {

@@ -167,7 +167,7 @@ static enum sl_code list_names(const void *context, struct sl_buf *text, uint64_
         n.root = root;
         n.any_case = q->source->casing == CASING_INSENSITIVE;
         code = pool_run(POOL_IO, scan_directory, &n, error);
-        if (code == SL_OK && n.found[0])
+        if (code == SL_OK && n.found[0]) /* the digits that are the directory's name, and those of the file's name */
             sl_buf_printf(text, "%.*s%s", (int)(n.digits - q->known), q->known, n.found);
         else if (code == SL_OK && n.failed)
             code = sl_fail_errno(error, n.failed, "cannot read a directory of the symbol source");

@@ -66,7 +66,7 @@ static void log_change(struct source_health_record *record)
 void health_note(const struct source *source, enum sl_code code, const struct sl_error *error)
 {
     if (!source->configured || code == SL_CANCELLED || code == SL_BUSY || code == SL_INTERNAL)
-        return; /* these codes say nothing about the source */
+        return; /* only configured sources have a record; these codes say nothing about a source */
     struct source_health_record *record = get_record(source);
     if (!record)
         return;

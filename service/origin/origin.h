@@ -131,7 +131,7 @@ struct source {
     size_t path_pattern_count;
     bool requires_checksum, is_public, has_index, file_ptr;
     bool configured;   /* by the operator; false: named by a request */
-    bool hides_misses; /* files that it does not have are no candidates in responses */
+    bool hides_misses; /* responses do not list files that it does not have as candidates */
     bool internal;     /* may connect to reserved addresses; http: only to its own host, not to redirect targets */
     unsigned attempts; /* of a download: 0 = three, else this many, with longer pauses */
     /* filesystem */

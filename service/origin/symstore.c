@@ -218,8 +218,8 @@ static size_t lower_bound(struct symstore_search *s, size_t from, size_t to, siz
     while (from < to) {
         size_t start;
         struct sl_str line = symstore_line_at(s->lines, from + (to - from) / 2, &start);
-        int next = line.size > depth ? (unsigned char)line.data[depth] : -1;
-        s->steps -= s->steps > 0; /* symstore_find gives up at 0 */
+        int next = line.size > depth ? (unsigned char)line.data[depth] : -1; /* -1: the line ends before */
+        s->steps -= s->steps > 0;                                            /* symstore_find gives up at 0 */
         if (next < c)
             from = start + line.size + 1;
         else

@@ -230,7 +230,7 @@ enum { MAX_ELEMENTS = 64 };
 
 static void *(*make_array)(const redisReadTask *task, int elements);
 
-/* Replaces hiredis's createArray; NULL is an error of the reader. */
+/* Used instead of hiredis's createArray: refuses arrays of more than MAX_ELEMENTS with NULL, by which the reader fails. */
 static void *make_bounded_array(const redisReadTask *task, int elements)
 {
     return elements > MAX_ELEMENTS ? NULL : make_array(task, elements);

@@ -89,7 +89,8 @@ static void add_dwarf_package(struct identifying *s, uint64_t size)
     add_id(s, &object, sl_index_name(name));
 }
 
-/* Adds an object under each of its ids: code id, debug id unless it is made from the code id, and for programs the file id. */
+/* Adds an object under each of its ids: code id, debug id unless it is made from the code id, and for programs the file id, a hash of the
+ * file (symbfile/fileid.h). */
 static void add_object(struct identifying *s, struct sl_bytes bytes, const struct sl_object_info *info)
 {
     struct sl_index_object object = {.content = index_content_bits(info),

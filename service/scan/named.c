@@ -54,6 +54,7 @@ static void compare_candidate(struct module_search *s, size_t query, const struc
     if (parts < best->parts || (parts == best->parts && is_same && best->mtime_ns >= file->mtime_ns))
         return;
     bool replaces = parts > best->parts || is_same || (s->newest && file->mtime_ns > best->mtime_ns);
+    /* an equal file with another id makes the candidate ambiguous, a better file ends that */
     best->several = parts == best->parts && !is_same ? true : parts > best->parts ? false : best->several;
     if (!replaces)
         return;
