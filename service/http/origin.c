@@ -171,7 +171,7 @@ bool origin_allow(struct request *r, bool wrong_method)
         http_set_header(x, "Access-Control-Allow-Methods", allowed);
     if (wanted.size)
         http_set_header(x, "Access-Control-Allow-Headers", wanted);
-    http_set_header(x, "Access-Control-Max-Age", SL_STR("86400"));
+    http_set_header(x, "Access-Control-Max-Age", SL_STR("86400")); /* a day */
     http_reply_empty(x, 204);
     return true;
 }

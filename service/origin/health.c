@@ -122,7 +122,7 @@ static void record_directory(const struct source *source, const struct directory
         snprintf(record->seen.last_error, sizeof record->seen.last_error, "%s", look->error.message);
     } else if (was_without) {
         set_failing(record, false);
-        /* "file:///": the failures of a source are recorded by its id and the root of a file's URI */
+        /* "file:///": the failures of a source are recorded by its id and the scheme and host of a URI */
         origin_note_success(source->id, SL_STR("file:///"), (int64_t)clock_wall_us() * 1000);
     }
     log_change(record);

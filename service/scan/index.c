@@ -32,7 +32,7 @@ static bool index_path(uint64_t key, char path[INDEX_PATH])
 
 struct index_opening { /* pool work of background priority, as it reads all of the index */
     const char *path;
-    uint64_t key, known_inode; /* known_*: of the index in use, which is not opened again */
+    uint64_t key, known_inode; /* known_*: of the index in use, which is not opened again; 0 = none */
     int64_t known_mtime_ns;
     int fd;                   /* an open file instead of `path`; -1 = none */
     struct scan_index *index; /* result; NULL: none, or the known one */
