@@ -20,7 +20,8 @@ bool isolation_prepare(const struct converter *const *converters, size_t count, 
 /* For a service of several processes, before each fork: has the launcher (the process that forks workers) fork a second launcher for the
  * child. After the fork, the child calls isolation_take_launcher(true), this process isolation_take_launcher(false). */
 void isolation_split_launcher(void);
-/* Process id of the launcher that this process keeps, to know it among its children; -1 = none. */
+/* Returns the process id of the launcher (the process that forks workers) that this process keeps, so that it knows it among its children;
+ * -1 = none. */
 pid_t isolation_launcher_pid(void);
 void isolation_take_launcher(bool is_child);
 
@@ -31,8 +32,8 @@ void isolation_configure(const struct config *config);
 void isolation_close(void);
 
 struct isolation_status {
-    bool is_process;    /* false: conversions run in threads */
-    const char *reason; /* why conversions run in threads although processes are configured; NULL if that is not so */
+    bool is_process;             /* false: conversions run in threads */
+    const char *reason;          /* if processes are configured, but conversions run in threads: why; else NULL */
     struct worker_text measures; /* names of the mechanisms that confine the workers */
     struct worker_counts counts;
 };
@@ -42,7 +43,7 @@ void isolation_get_status(struct isolation_status *status);
  * restarted. */
 bool isolation_is_lost(void);
 
-/* Sets the gauges of the workers, before metrics are written. */
+/* Sets the metrics of the worker processes to their present values. Call it before metrics are written. */
 void isolation_set_metrics(void);
 
 /* ---- for `symloom config check` ---- */
@@ -53,10 +54,10 @@ enum sl_code isolation_probe(struct worker_text *measures, struct sl_error *erro
 
 /* ---- for conversion_run ---- */
 
-/* Returns the pool of workers; NULL: conversions run in threads. */
+/* Returns the pool of worker processes; NULL if conversions run in threads. */
 struct worker_pool *isolation_pool(void);
-/* Begins a call of a worker without blocking the loop (worker_begin). When the answer has come, wakes one fiber of `waiting`. NULL: not
- * begun; call worker_run on a thread of the pool instead. */
+/* Begins a call of a worker process without blocking the loop (worker_begin), and wakes one fiber of `waiting` when the answer has come.
+ * NULL if the call cannot begin: then call worker_run on a pool thread instead. */
 struct running_job *isolation_begin(const struct worker_function *function, const struct worker_call *call,
                                     void *result, struct fiber_wait_list *waiting);
 /* Returns the worker function that runs the converter; NULL if the converter was not given to isolation_prepare. Any thread. */

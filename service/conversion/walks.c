@@ -1,3 +1,4 @@
+/* Walks stacks in a converter: its requests and answers, and the walks with the CFI caches and symcaches of a request. */
 #include "conversion/walks.h"
 
 #include "base/grow.h"
@@ -15,7 +16,7 @@
  *     for each walk: u8 need, u32 module that it needs something of, state of the walk (sl_walk_pack), u32 number of new frames
  *         for each frame: u64 resume, u64 instruction, u8 trust, registers if they are kept */
 
-/* The least size of one table, walk or frame in a request or answer. */
+/* The least number of bytes that one table, walk or frame takes in a request or answer: read_count checks the counts with them. */
 enum { TABLE_BYTES = 14, WALK_BYTES = 50, FRAME_BYTES = 17 };
 
 void walks_write_request(const struct thread_walk *walks, size_t walk_count, const struct walk_table *tables,
@@ -35,7 +36,7 @@ void walks_write_request(const struct thread_walk *walks, size_t walk_count, con
     }
 }
 
-/* Reads the number of items that follow; fails if the rest of the request is too short for so many of `least` bytes each. */
+/* Reads how many items follow. If what is left has not `least` bytes for each of them, sets r->failed and returns 0. */
 static uint32_t read_count(struct sl_reader *r, size_t least)
 {
     uint32_t count = sl_read_u32(r);
@@ -43,7 +44,7 @@ static uint32_t read_count(struct sl_reader *r, size_t least)
     return r->failed ? 0 : count;
 }
 
-/* Reads a byte; the reader fails if it is greater than `most`. */
+/* Reads a number of one byte, which must not be greater than `most`: else sets r->failed and returns 0. */
 static uint8_t read_small(struct sl_reader *r, uint8_t most)
 {
     uint8_t value = sl_read_u8(r);
@@ -53,13 +54,14 @@ static uint8_t read_small(struct sl_reader *r, uint8_t most)
 
 /* ---- tables ---- */
 
+/* A symcache in the form in which walks ask for symbols (struct sl_walk_symbols). */
 struct walk_coverage {
     struct sl_walk_symbols base;
     struct sl_symcache table;
-    uint64_t ahead;
+    uint64_t ahead; /* added to an address relative to the module to look it up in `table` */
 };
 
-/* True if the symbols have a function at the address (relative to the module, like all addresses that a walk looks up). */
+/* True if the symcache has a function at the address, which is relative to the module. */
 static bool is_covered(const struct sl_walk_symbols *symbols, uint64_t address)
 {
     const struct walk_coverage *covered = (const struct walk_coverage *)symbols;
@@ -67,8 +69,8 @@ static bool is_covered(const struct sl_walk_symbols *symbols, uint64_t address)
     return sl_symcache_lookup(&covered->table, address + covered->ahead, &location, 1) > 0;
 }
 
-/* Sets the outermost (not inlined) function at the address; false if there is none, or if the inline chain is longer than the buffer, so
- * that its last element, the outermost function, was not stored. */
+/* Sets `*function` to the index of the function at the address, without inlining: it is the last of the inline chain. False if there is
+ * none, or if the chain is longer than the buffer, so that its last element was not stored. */
 static bool function_at(const struct sl_walk_symbols *symbols, uint64_t address, uint32_t *function)
 {
     const struct walk_coverage *covered = (const struct walk_coverage *)symbols;
@@ -146,7 +148,7 @@ static enum sl_code set_tables(struct walks_work *w, struct sl_reader *r, struct
         uint64_t ahead = sl_read_u64(r);
         struct sl_bytes bytes = {NULL, 0};
         if (r->failed || module >= w->dump.crash.module_count || (is_found && next >= w->call->table_count))
-            return sl_fail(error, SL_INTERNAL, "the request to walk stacks is damaged");
+            return sl_fail(error, SL_INTERNAL, "internal error: the stack walker got a damaged request");
         if (is_found)
             bytes = w->call->tables[next++].bytes;
         w->tables[w->table_count++] = (struct walk_table){.module = module, .is_symbols = is_symbols};
@@ -196,6 +198,7 @@ static bool walk_thread(struct walks_work *w, size_t thread, struct sl_walk_save
     sl_minidump_start(&w->dump, thread, &registers, &stack);
     if (!saved->frame_count) /* the walk has not begun: it starts from the registers of the thread */
         saved->registers = registers;
+    /* NULL when out of memory */
     struct sl_walk *walk = sl_walk_resume(&arena, &target, w->modules, &w->dump.module_map, saved, &stack);
     enum sl_walk_need need = walk ? sl_walk_run(walk, &module) : SL_WALK_DONE;
     bool good = walk && !walk->out_of_memory;
@@ -232,7 +235,7 @@ static enum sl_code walk_all(struct walks_work *w, struct sl_error *error)
         uint32_t thread = sl_read_u32(&r);
         sl_walk_unpack(&r, &saved);
         if (r.failed || thread >= w->dump.crash.thread_count)
-            return sl_fail(error, SL_INTERNAL, "the request to walk stacks is damaged");
+            return sl_fail(error, SL_INTERNAL, "internal error: the stack walker got a damaged request");
         if (!walk_thread(w, thread, &saved))
             code = sl_budget_fail(w->arena.budget, error);
     }
@@ -252,6 +255,7 @@ static enum sl_code walk(struct conversion *conversion, const struct converter_c
                            .arena = {.budget = &conversion->budget},
                            .out = {.budget = &conversion->budget}};
     sl_budget_init(&w.work, 0);
+    /* no memory limit: memory is charged to the budget of the conversion */
     sl_budget_limit(&w.work, 0, conversion->budget.expired, conversion->budget.arg);
     atomic_store(&w.work.steps, w.options->steps); /* replaces those that sl_budget_init sets by file size */
     enum sl_code code = sl_minidump_unpack_stacks(converter_input_bytes(call, INPUT_STACKS),
@@ -268,7 +272,7 @@ static enum sl_code walk(struct conversion *conversion, const struct converter_c
     return code;
 }
 
-/* Checks the result that a worker process has sent. */
+/* Checks the result, which a worker process has sent and which is not trusted. */
 static bool check_result(const void *result)
 {
     const struct walks_result *found = result;
@@ -297,7 +301,7 @@ static bool read_frames(struct sl_reader *r, struct thread_walk *walk, bool keep
         struct sl_walk_frame *frame = &walk->frames[walk->frame_count];
         frame->resume = sl_read_u64(r);
         frame->instruction = sl_read_u64(r);
-        frame->trust = (enum sl_trust)read_small(r, SL_TRUST_CONTEXT);
+        frame->trust = (enum sl_trust)read_small(r, SL_TRUST_CONTEXT); /* the greatest value */
         if (keeps_registers)
             sl_registers_unpack(r, &walk->registers[walk->frame_count]);
     }
@@ -313,7 +317,7 @@ enum sl_code walks_read_answer(struct sl_bytes answer, struct thread_walk *walks
     for (size_t i = 0; i < table_count; i++)
         tables[i].is_used = read_small(&r, 1) || tables[i].is_used;
     for (size_t i = 0; i < count && has_memory && !r.failed; i++) {
-        walks[i].need = (enum sl_walk_need)read_small(&r, SL_WALK_NEED_SYMBOLS);
+        walks[i].need = (enum sl_walk_need)read_small(&r, SL_WALK_NEED_SYMBOLS); /* the greatest value */
         walks[i].module = sl_read_u32(&r);
         sl_walk_unpack(&r, &walks[i].saved);
         r.failed = r.failed || (walks[i].need != SL_WALK_DONE && walks[i].module >= module_count);

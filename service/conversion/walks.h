@@ -13,34 +13,35 @@
 
 extern const struct converter converter_walk;
 struct walk_options {
-    int64_t steps;                                     /* work that all walks together may still do */
-    bool frame_pointer_first, keeps_registers, compat; /* the members of struct sl_walk_target with these names */
+    int64_t steps; /* steps of work that all walks together may still do */
+    /* passed on as the members of struct sl_walk_target with these names */
+    bool frame_pointer_first, keeps_registers, compat;
 };
 struct walks_result {
-    int64_t steps;    /* work that is left after the call, at most walk_options.steps */
-    bool out_of_work; /* the work was used up: stacks were cut */
+    int64_t steps;    /* steps that are left after the call, at most walk_options.steps */
+    bool out_of_work; /* true: the steps were used up, so stacks were cut */
 };
 
-/* A table that was looked up for a module. */
+/* A table (CFI cache or symcache) that was looked up for a module. */
 struct walk_table {
     uint32_t module;
-    bool is_symbols;                /* a symcache, else a CFI cache */
-    bool is_found;                  /* false: the module has no such table */
-    bool is_used;                   /* a walk has needed it; set by walks_read_answer, never cleared */
-    uint64_t ahead;                 /* add it to an address relative to the module to look it up in the table */
-    struct sl_bytes bytes;          /* contents of the table's file */
-    const struct file_place *place; /* as in struct converter_input */
+    bool is_symbols;       /* a symcache, else a CFI cache */
+    bool is_found;         /* false: the module has no such table */
+    bool is_used;          /* a walk has needed it; set by walks_read_answer, never cleared */
+    uint64_t ahead;        /* what to add to an address relative to the module before it is looked up in the table */
+    struct sl_bytes bytes; /* contents of the table's file */
+    const struct file_place *place; /* the file that `bytes` are mapped from, for a worker to open */
 };
 
 /* The walk of one thread's stack, between two calls of the converter. */
 struct thread_walk {
     size_t thread;
     struct sl_walk_saved saved;
-    struct sl_walk_frame *frames;   /* all that were found; `module` is not set */
-    struct sl_registers *registers; /* of each frame, if they are kept */
+    struct sl_walk_frame *frames;   /* all frames found so far; their member `module` is not set */
+    struct sl_registers *registers; /* of each frame, if keeps_registers is set */
     size_t frame_count, capacity, register_capacity;
     enum sl_walk_need need;
-    size_t module; /* index of the module whose table it needs */
+    size_t module; /* index of the module whose table `need` asks for; not valid for SL_WALK_DONE */
 };
 
 /* Writes the saved states of the walks and the list of tables as the input INPUT_WALKS. Sets `out->failed` when out of memory. */
