@@ -2,8 +2,9 @@
 
 #include <string.h>
 
-/* /proc/self/cgroup has a line "0::/path" for cgroup v2. In a container that path may be the host's, of which only this process's cgroup is
- * mounted, as the root: so if /sys/fs/cgroup/path/name does not exist, /sys/fs/cgroup/name is opened. */
+/* /proc/self/cgroup has a line "0::/path" for cgroup v2, and the files are in /sys/fs/cgroup/path. In a container the path may be that of
+ * the host, while /sys/fs/cgroup is the cgroup of this process itself: so if there is no /sys/fs/cgroup/path/name, /sys/fs/cgroup/name is
+ * opened. */
 FILE *cgroup_open(const char *name)
 {
     char path[640] = "", line[512];

@@ -1,3 +1,4 @@
+/* CPU time of one job, summed over all threads that work on it. */
 #include "core/cpu_clock.h"
 
 #include <time.h>
@@ -8,8 +9,9 @@ static const uint64_t step_ns = 5 * 1000 * 1000;
 
 static _Atomic uint64_t serials;
 
-/* The clock that this thread is charged to (its serial; 0 = none), and the times when the thread last added its CPU time to it. Not a
- * pointer: after a siglongjmp out of the work, without cpu_clock_leave, the clock may be gone; a serial is never used again. */
+/* `serial` is that of the clock to which this thread's CPU time is charged (0 = none); the others are the CPU time and wall time at which
+ * the thread last added to that clock. A serial and not a pointer: after a siglongjmp out of the work, without cpu_clock_leave, the clock
+ * may be gone. A serial is never used again. */
 static _Thread_local struct {
     uint64_t serial, cpu_ns, wall_ns;
 } at;
@@ -38,7 +40,7 @@ bool cpu_clock_enter(struct cpu_clock *clock)
     return true;
 }
 
-/* Adds the CPU time that this thread has used since it last did so. */
+/* Adds to the clock the CPU time that this thread has used since it last added some. */
 static void cpu_clock_report(struct cpu_clock *clock)
 {
     uint64_t cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -73,26 +75,26 @@ struct cpu_timed_work {
 
 /* Does one item of parallel work, charging its CPU time to the clock. A thread that is charged to the clock already, as it runs the item
  * inside of other work, is not charged twice. */
-static void do_piece(void *arg, size_t index, unsigned worker)
+static void do_item(void *arg, size_t index, unsigned worker)
 {
-    const struct cpu_timed_work *pieces = arg;
-    bool entered = cpu_clock_enter(pieces->clock);
-    pieces->work(pieces->arg, index, worker);
+    const struct cpu_timed_work *timed = arg;
+    bool entered = cpu_clock_enter(timed->clock);
+    timed->work(timed->arg, index, worker);
     if (entered)
-        cpu_clock_leave(pieces->clock);
+        cpu_clock_leave(timed->clock);
 }
 
 /* The function `run` of a struct cpu_parallel: lets the threads of `base` call `work` for each of the `count` items, and charges their CPU
  * time to the clock. */
-static void run_pieces(const struct sl_parallel *parallel, size_t count,
-                       void (*work)(void *arg, size_t index, unsigned worker), void *arg)
+static void run_items(const struct sl_parallel *parallel, size_t count,
+                      void (*work)(void *arg, size_t index, unsigned worker), void *arg)
 {
     const struct cpu_parallel *self = (const struct cpu_parallel *)parallel;
-    struct cpu_timed_work pieces = {self->clock, work, arg};
-    self->base->run(self->base, count, do_piece, &pieces);
+    struct cpu_timed_work timed = {self->clock, work, arg};
+    self->base->run(self->base, count, do_item, &timed);
 }
 
 void cpu_parallel_init(struct cpu_parallel *self, const struct sl_parallel *base, struct cpu_clock *clock)
 {
-    *self = (struct cpu_parallel){.parallel = {base->workers, run_pieces}, .base = base, .clock = clock};
+    *self = (struct cpu_parallel){.parallel = {base->workers, run_items}, .base = base, .clock = clock};
 }

@@ -21,11 +21,11 @@ void cpu_clock_init(struct cpu_clock *clock, uint64_t limit_ns);
 bool cpu_clock_enter(struct cpu_clock *clock);
 void cpu_clock_leave(struct cpu_clock *clock);
 
-/* True if the threads have spent more than the limit. The `expired` of a `struct sl_budget`: cheap enough to be called every few
- * microseconds. Any thread. */
+/* True if all threads together have spent more CPU time than the clock's limit. Fits the member `expired` of struct sl_budget: it is cheap
+ * enough to be called every few microseconds. Any thread. */
 bool cpu_clock_expired(void *clock);
 
-/* Runs work on the threads of `base` like `base` itself, and charges the CPU time of each thread to the clock. */
+/* A struct sl_parallel that runs work on the threads of `base` and charges the CPU time of each to the clock. */
 struct cpu_parallel {
     struct sl_parallel parallel;
     const struct sl_parallel *base;

@@ -1,3 +1,4 @@
+/* The crash report: the signal handler that writes it, and its lines. */
 #include "core/crash.h"
 
 #include <elf.h>
@@ -15,7 +16,8 @@
 #include "core/journal.h"
 #include "core/log.h"
 
-/* PATIENCE_S: alarm(2) ends the process when the crash report takes longer, e.g. because another thread holds a lock that it needs. */
+/* MAX_ID: bytes of a build id. PATIENCE_S: alarm(2) ends the process when the crash report takes longer, e.g. because another thread holds
+ * a lock that it needs. */
 enum { STACK_BYTES = 64 * 1024, MAX_FRAMES = 64, MAX_MODULES = 64, MAX_ID = 20, PATIENCE_S = 10, MAX_LINE = 512 };
 
 static const struct {
@@ -30,7 +32,7 @@ struct crash_module {
     char path[160];
     uint8_t id[MAX_ID];
     size_t id_size;
-    bool shown; /* the report has an address in it, so the report lists the module */
+    bool shown; /* an address in the report lies in this module, so the report lists it */
 };
 
 static struct {
@@ -82,7 +84,8 @@ static void crash_put(const int fds[2], struct crash_line *line)
     line->size = 0;
 }
 
-/* Reads the GNU build id from the notes of a loaded module, at address `at`; a damaged note ends the reading. */
+/* Reads the GNU build id from the notes of a loaded module, at address `at`; a damaged note ends the reading. In each note, name and
+ * contents are padded to 4 bytes (+ 3, & ~3). */
 static void take_notes(struct crash_module *module, uintptr_t at, size_t size)
 {
     while (size >= sizeof(ElfW(Nhdr))) {
@@ -250,12 +253,12 @@ void crash_report(int number, const siginfo_t *info)
     alarm(PATIENCE_S);
     int fds[2] = {STDERR_FILENO, log_report_fd()};
     struct crash_stack_walk walk = {fds, 0};
-    journal_note_end(number, info->si_code > 0);
+    journal_note_end(number, info->si_code > 0); /* for the process that starts next */
     write_head(fds, number, info);
     write_work(fds);
     _Unwind_Backtrace(write_frame, &walk);
     write_modules(fds);
-    log_last_lines();
+    log_last_lines(); /* those that the log's writer thread has not written yet */
     alarm(0);
 }
 
@@ -295,6 +298,7 @@ void crash_thread(void)
 
 void crash_open(void)
 {
+    /* SA_NODEFER: if the handler itself crashes, it runs once more, and ends the process */
     struct sigaction action = {.sa_sigaction = on_fatal, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
     sigemptyset(&action.sa_mask);
     crash.open = true;

@@ -1,3 +1,4 @@
+/* Parses and formats durations ("1h 30m") and sizes ("64KiB"). */
 #include "core/duration.h"
 
 static const uint64_t NS = 1, US = 1000, MS = 1000000, S = 1000000000;

@@ -79,6 +79,7 @@ static struct fiber *stack_take(void)
     if (fiber) {
         warm = fiber->next_ready;
         warm_count--;
+        /* for AddressSanitizer: the last fiber may have left frames on the stack */
         context_clean(get_stack(fiber) + GUARD_SIZE, STACK_SIZE - GUARD_SIZE - sizeof *fiber);
         return fiber;
     }
@@ -264,6 +265,7 @@ static struct fiber *fiber_new(struct fiber_group *group, void (*run)(void *arg)
     fiber->waited_ns = 0;
     fiber->expects = NULL;
     fiber->tsan = context_tsan_new();
+    /* the stack begins below the struct, aligned to 16 bytes */
     fiber->sp = context_make((void *)((uintptr_t)fiber & ~(uintptr_t)15), fiber_main, fiber);
     fiber->next = group->first;
     fiber->link = &group->first;

@@ -87,8 +87,9 @@ bool fiber_expired(void);       /* true if a deadline has cancelled the running 
 /* Returns the running fiber's group, to be the parent of groups that end with it; NULL outside of fibers. */
 struct fiber_group *fiber_group_current(void);
 
-/* Parks (stops) the running fiber until fiber_wake; returns false when its group is or gets cancelled. All waits are made of it: a caller
- * that has told a callback to wake this fiber must withdraw that before it returns because of false. */
+/* Parks (stops) the running fiber until fiber_wake. False if its group is cancelled, before or meanwhile. All other waits are built on this
+ * one. A caller that has registered a callback to wake this fiber must unregister it before it returns because of false: the callback would
+ * wake a fiber that waits for something else, or has ended. */
 bool fiber_suspend(void) SL_SUSPENDS;
 /* Lets the other fibers that are ready run first: for long work on the loop, when loop_slice_is_used_up(). False when cancelled. */
 bool fiber_yield(void) SL_SUSPENDS;
@@ -151,8 +152,8 @@ const struct journal_work *fiber_work(void); /* NULL outside of fibers */
 void fiber_set_cancel(const atomic_bool *flag);
 const atomic_bool *fiber_cancel_flag(void); /* NULL outside of fibers */
 
-/* The first adds to the total time that the running fiber has waited in queues for memory or a pool thread; the second returns the
- * total. */
+/* fiber_add_wait_ns adds to the time that the running fiber has waited in queues, for memory or a pool thread; fiber_waited_ns returns its
+ * sum. */
 void fiber_add_wait_ns(uint64_t ns);
 uint64_t fiber_waited_ns(void);
 

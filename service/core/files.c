@@ -1,3 +1,4 @@
+/* Files and directories that the service makes, and walks over directories. */
 #include "core/files.h"
 
 #include <errno.h>
@@ -148,8 +149,8 @@ struct file_place *file_place_new(const char *path, int fd)
 
 static atomic_ulong unnamed_files; /* number of descriptors that file_place_new_unnamed keeps open */
 
-/* Files without a name, each of which needs a descriptor, may use an eighth of the process's: the others are for connections and
- * downloads. */
+/* Files without a name each keep a descriptor open. They may use an eighth of those that the process may have: the others are for
+ * connections and downloads. */
 static bool may_keep_unnamed(void)
 {
     struct rlimit files;

@@ -10,8 +10,8 @@
 
 /* ---- making ---- */
 
-/* What of a new file survives a crash of the machine. FILES_UNSYNCED: nothing is guaranteed; FILES_CONTENTS: if the name survives, so do
- * the contents; FILES_DURABLE: name and contents, as needed before an upload is acknowledged. */
+/* How much of a new file survives a crash of the machine. FILES_UNSYNCED: nothing is guaranteed; FILES_CONTENTS: if the name survives, so
+ * do the contents; FILES_DURABLE: name and contents, as needed before an upload is acknowledged. */
 enum files_sync { FILES_UNSYNCED, FILES_CONTENTS, FILES_DURABLE };
 
 /* Makes the directory and its parents; true also if it exists. `mode` as for mkdir(2). With FILES_DURABLE new directories are
@@ -110,7 +110,8 @@ void dir_remove(int at, const char *name, unsigned depth);
 
 /* ---- change counters ----
  *
- * A file whose mtime a process changes when it has changed data that other processes use: they compare it from time to time. */
+ * A change counter is a file. A process sets its mtime anew whenever it has changed data that other processes use too; these compare
+ * the mtime from time to time, to learn of the change. */
 struct change_counter { /* all zero: there is no file */
     uint64_t inode;
     int64_t ns; /* the file's mtime, since the epoch */

@@ -21,7 +21,7 @@ struct pool_work {
     struct sl_link link;
     void (*run)(struct pool_work *work);  /* on a thread of the pool */
     void (*done)(struct pool_work *work); /* afterwards, on the loop */
-    bool background; /* started at once, on the threads for background jobs, which the caller counts */
+    bool background;                      /* it does not wait in the queue: the caller limits the number of such jobs */
 };
 void pool_submit_open(uv_loop_t *loop);
 void pool_submit(struct pool_work *work); /* first come, first served, at most loop_pool_threads() at a time */

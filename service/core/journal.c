@@ -1,3 +1,4 @@
+/* The journal: the file format, writing it from pool threads, and reading that of a dead process. */
 #include "core/journal.h"
 
 #include <fcntl.h>

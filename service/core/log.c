@@ -1,3 +1,4 @@
+/* Logging: levels, destinations (sinks) with a ring buffer and a writer thread each, the rate limit of call sites. */
 #include "core/log.h"
 
 #include <errno.h>

@@ -42,7 +42,7 @@ struct log_field {
 #define LOG_URL(k, s)    ((struct log_field){.key = (k), .type = LOG_FIELD_URL, .str = sl_str(s)})
 #define LOG_ERR(e)       ((struct log_field){.key = "error", .type = LOG_FIELD_STR, .str = sl_str((e)->message)})
 
-struct log_site { /* one per call site: rate limit */
+struct log_site { /* state of the rate limit of one call site */
     uint64_t second;
     uint32_t count, suppressed;
 };

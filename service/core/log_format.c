@@ -200,7 +200,8 @@ static bool put_plain_number(struct log_line *line, double number)
     int places = 0;
     if (!(number >= 0.0001 && number < 999999))
         return false;
-    for (; number * (double)scale < 99999.95; scale *= 10) /* scale to six digits before the point */
+    for (; number * (double)scale < 99999.95;
+         scale *= 10) /* to six digits before the point; from 99999.95 on, rounding gives six */
         places++;
     whole = (uint64_t)(number * (double)scale + 0.5);
     put_u64(line, whole / scale);
@@ -229,6 +230,7 @@ static void put_number(struct log_line *line, const struct log_field *field, boo
         if (put_plain_number(line, field->number))
             break;
         snprintf(text, sizeof text, "%.6g", field->number);
+        /* x - x is 0 for finite numbers only */
         put_cstr(line, json && !(field->number - field->number == 0) ? "null" : text);
     }
 }
@@ -378,5 +380,5 @@ void log_format_line(struct log_line *line, const struct log_record *record, enu
         format_json(line, record);
     else
         format_plain(line, record, format == LOG_PRETTY, colour);
-    line->text[line->size++] = '\n';
+    line->text[line->size++] = '\n'; /* fits: `text` is larger than LOG_LINE_MAX */
 }

@@ -1,3 +1,4 @@
+/* The event loop of the process: its start, its end, and the numbers of threads and connections it allows. */
 #include "core/loop.h"
 
 #include <errno.h>
@@ -104,8 +105,8 @@ unsigned loop_pool_threads(void)
     return pool_threads_now;
 }
 
-/* Returns less than half of the descriptors that the process may have (hard limit), at most 10000: the others are for files and
- * downloads. */
+/* Returns half of the descriptors that the process may have (hard limit) less 512 for other uses, a quarter if there are at most 1024; at
+ * most 10000. The other descriptors are for files and downloads. */
 unsigned loop_default_connections(void)
 {
     struct rlimit files;

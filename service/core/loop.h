@@ -7,15 +7,15 @@
 
 #include "core/fiber.h"
 
-/* Creates the loop and its thread pool (0 threads = as many as usable cores, see loop_cores; UV_THREADPOOL_SIZE also has those for
- * background jobs) and ignores SIGPIPE and SIGXFSZ. Once, before anything else of core. */
+/* Creates the loop and its thread pool: `pool_threads` threads (0 = loop_cores()), and further ones for background jobs
+ * (pool_background_threads). Ignores SIGPIPE and SIGXFSZ. Call it once, before anything else of core. */
 void loop_init(unsigned pool_threads);
 uv_loop_t *loop_get(void);
 unsigned loop_cores(void); /* cores that this process may use by affinity and cgroup quota: 2 to 256 */
 unsigned loop_pool_threads(void);
 
-/* Returns the default connection limit of a server: at most 10000, and at most half of the descriptors that are left after 512 for other
- * uses. Computed from the hard limit, to which the service raises its soft limit at the start. */
+/* Returns the default connection limit of a server: at most 10000, and less than half of the descriptors that the process may have.
+ * Computed from the hard limit, to which the service raises its soft limit at the start. */
 unsigned loop_default_connections(void);
 
 /* True if the process uses nearly all descriptors that it may have. Finds out by opening one: the kernel returns the lowest free number. */

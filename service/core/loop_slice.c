@@ -1,3 +1,4 @@
+/* Time slices for work on the event loop, and the queue of work that waits for its next turn. */
 #include "core/loop_slice.h"
 
 #include <stdint.h>
@@ -12,7 +13,7 @@ static uv_prepare_t prepare;
 static uv_check_t check;
 static uv_idle_t idle;
 static uint64_t slice_began_ns; /* time of the first loop_slice_is_used_up() in this slice; 0: not called yet */
-static uint64_t last_over_ns;   /* when a slice was found to be used up last */
+static uint64_t last_over_ns;   /* when a slice was last found to be used up */
 static struct sl_list queue;
 
 bool loop_slice_is_used_up(void)

@@ -1,3 +1,4 @@
+/* The memory budget that all requests share, and the return of free memory to the kernel. */
 #include "core/memory.h"
 
 #include <malloc.h>
@@ -96,9 +97,10 @@ uint64_t memory_limit(void)
 }
 
 /* True if `need` more bytes fit into the budget now. Small reservations may exceed it by 1/16, so that short requests go on while large
- * ones wait (not if the budget is so large that the sum would overflow: then there is none). */
+ * ones wait. */
 static bool fits_now(uint64_t need)
 {
+    /* a budget beyond UINT64_MAX / 2 means no limit; adding 1/16 could overflow */
     uint64_t most = need > SMALL || budget > UINT64_MAX / 2 ? budget : budget + budget / SPARE_PART;
     uint64_t now = memory_used();
     return now <= most && need <= most - now;

@@ -1,3 +1,4 @@
+/* Metrics: counts in series with label values, passes them on to StatsD, and writes them as text for Prometheus. */
 #include "core/metrics.h"
 
 #include <pthread.h>
@@ -14,7 +15,8 @@
 #include "core/memory.h"
 #include "core/metrics_impl.h"
 
-/* MAX_SERIES: of one metric; series are never freed, so values with further labels are counted in one series "overflow". */
+/* MAX_SERIES: the most series of one metric, as series are never freed; values with further labels are counted in one series whose labels
+ * are "overflow". */
 enum { MAX_SERIES = 500, SLOTS = METRIC_SLOTS, MAX_LABELS = METRIC_LABELS };
 
 #define table metrics_table
@@ -46,8 +48,8 @@ static uint64_t hash_labels(const char *const values[MAX_LABELS])
     return hash;
 }
 
-/* Allocates zeroed memory. A shared store (size not 0) has memory of its own, which is used up from its start and never freed; when that is
- * used up, and for other stores, calls calloc. */
+/* Allocates zeroed memory for a store. A store in shared memory (size not 0) hands out its own memory from the start to the end, and never
+ * takes any back; when that is used up, and for other stores, the memory is from calloc. */
 static void *store_alloc(struct metrics_store *store, size_t size)
 {
     size_t most = store->size, padded = (size + 15) & ~(size_t)15;
@@ -99,7 +101,7 @@ static struct metric_series *metrics_find(_Atomic(struct metric_series *) *metri
     }
 }
 
-/* Frees a series that could not be completed; not one in the memory of a shared store, which is not malloc's. */
+/* Frees a series that could not be completed. Not for shared stores, whose memory is not from malloc. */
 static void series_free(struct metric_series *series)
 {
     for (int i = 0; i < MAX_LABELS; i++)
@@ -192,7 +194,7 @@ static void store_pushed_value(struct metric_series *series, double value)
 {
     struct metric_series_cache *kept = atomic_load(&series->kept), *fresh = kept ? NULL : calloc(1, sizeof *fresh);
     if (fresh && !atomic_compare_exchange_strong(&series->kept, &kept, fresh))
-        free(fresh); /* another thread was first */
+        free(fresh); /* another thread was first: now `kept` is the one that it has stored */
     else if (fresh)
         kept = fresh;
     unsigned at = kept ? atomic_fetch_add_explicit(&kept->seen, 1, memory_order_relaxed) : MAX_KEPT;
@@ -354,7 +356,7 @@ static void push_series(const struct metric_pusher *to, enum metric metric, stru
                                .gauge = table[metric].kind == METRIC_GAUGE,
                                .seconds = table[metric].buckets == &metric_seconds,
                                .is_mozilla = metric >= METRIC_MOZILLA_NAMES,
-                               .form = table[metric].form ? table[metric].form : "d"};
+                               .form = table[metric].form ? table[metric].form : "d"}; /* DogStatsD's distribution */
     if (table[metric].kind == METRIC_HISTOGRAM) {
         push_values(to, metric, series, &push);
         return;
@@ -399,7 +401,7 @@ struct cache_access_sums {
 static void add_access(struct cache_access_sums *all, const struct metric_series *series, uint64_t added)
 {
     size_t at = 0;
-    char layer[32];
+    char layer[32]; /* between blanks, as in the lists of access_names */
     snprintf(layer, sizeof layer, " %s ", series->values[1] ? series->values[1] : "");
     while (at < all->count && strcmp(all->caches[at].cache, series->values[0]) != 0)
         at++;
@@ -452,7 +454,7 @@ void metrics_push(void (*push)(void *arg, const struct metric_push *push), void 
 /* ---- text ---- */
 
 /* Writes the beginning of a sample line, `symloom_name{labels}` and a blank; the caller adds the value. `extra` is one more label (`le` of
- * a bucket); both may be empty. */
+ * a bucket). `labels` and `extra` may be empty. */
 static void write_sample(struct sl_buf *out, const char *name, const char *suffix, const char *labels,
                          const char *extra)
 {

@@ -61,12 +61,12 @@ extern struct metrics_store *metrics_own; /* store of this process */
  * Mozilla's metrics unless they are enabled. */
 struct metric_series *metrics_series_in(struct metrics_store *store, enum metric metric,
                                         const char *const values[METRIC_LABELS]);
-/* Both are for the store of another process, which that may have corrupted by a bad pointer: metrics_are_readable is true if the array of
- * slots lies within the store; metrics_copy copies one series, false if it has pointers out of the store. */
+/* For the store of another process, which that process may have damaged by a bad pointer. metrics_are_readable: true if the array `slots`
+ * lies within the store. metrics_copy: copies one series; false if it has pointers out of the store. */
 bool metrics_are_readable(const struct metrics_store *store, const void *slots);
 bool metrics_copy(const struct metrics_store *store, enum metric metric, const struct metric_series *series,
                   struct metric_series *copy);
-/* Writes the counters and histograms in the store of any process like metrics_write, which writes those of this process and gauges. */
+/* Writes the counters and histograms in the store of any process, but not its gauges, in the text formats of metrics_write. */
 void metrics_write_counters(struct metrics_store *store, struct sl_buf *out, bool open_metrics);
 
 static inline double metric_double(unsigned long long bits)
@@ -87,7 +87,7 @@ void metrics_write_header(struct sl_buf *out, const char *name, const char *type
 void metrics_write_process(struct sl_buf *out, bool open_metrics);
 void metrics_write_times(struct sl_buf *out, bool open_metrics, double cpu_seconds, double busy_seconds);
 
-/* What is pushed of one series: the values since the last push, or a gauge's present value. */
+/* One series as it is pushed to StatsD: its values since the last push or, for a gauge, its present value. */
 struct metric_push {
     const char *name;               /* name of the metric without the prefix */
     const char *const *label_names; /* METRIC_LABELS pointers; absent ones are NULL */
@@ -98,11 +98,11 @@ struct metric_push {
     size_t value_count;
     uint64_t values_seen;
 };
-/* Passes the series to `to` under each name that metrics_names.c gives it for dashboards of another service; if it gives none,
- * unchanged. */
+/* Passes the series to `to` once for each name that metrics_names.c has for it, which dashboards of another service expect; if it has none,
+ * under its own name. */
 void metrics_push_named(enum metric metric, const struct metric_push *push,
                         void (*to)(void *arg, const struct metric_push *push), void *arg);
-/* Writes the name of a metric for statsd, unless metrics_names.c renames it: that of its row, for counters without `_total`. */
+/* Writes the statsd name of a metric that metrics_names.c does not rename: that of its row, for counters without `_total`. */
 enum { METRIC_NAME_MAX = 80 };
 void metric_pushed_name(enum metric metric, char name[METRIC_NAME_MAX]);
 /* Calls each(arg, name) once for every name that metrics_names.c may push the metric under instead of its own. */

@@ -9,7 +9,7 @@ enum { RENAMED_TAGS = 3 };
 
 static const struct renaming {
     enum metric metric;
-    const char *when[METRIC_LABELS]; /* required label values, "a|b" = either; NULL: any */
+    const char *when[METRIC_LABELS]; /* label values that a series must have, "a|b" = either; NULL: any */
     const char *name;                /* name to push; `*` in it stands for the value of the label `item` */
     const char *tags[RENAMED_TAGS];  /* tags to push: names of labels, or constant "tag:value" */
 } renamings[] = {
@@ -109,8 +109,8 @@ static const char *find_label(const struct metric_push *push, const char *name)
     return "";
 }
 
-/* Passes the series `as` to `to` with the renaming's name and tags instead of its own. `*` in the name stands for the value of the label
- * `item`; a tag is a label of the series, or constant if it has the form "tag:value". */
+/* Passes the series `as` to the function `to` with the renaming's name and tags instead of its own. `*` in the name stands for the value of
+ * the label `item`; a tag is a label of the series, or constant if it has the form "tag:value". */
 static void push_renamed(const struct renaming *renaming, const struct metric_push *as,
                          void (*to)(void *arg, const struct metric_push *push), void *arg)
 {

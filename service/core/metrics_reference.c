@@ -19,7 +19,8 @@ static void put_label_names(struct sl_buf *out, const struct metric_row *row)
         put_quoted_name(out, row->labels[i]);
 }
 
-/* Writes the names under which statsd gets a metric: those of metrics_names.c, of which there may be several, else the one of its row. */
+/* Writes the names under which statsd gets a metric. Cache look-ups have several (metrics_access_name), as do metrics that metrics_names.c
+ * renames; all others have one, that of their row. */
 static void put_pushed(struct sl_buf *out, enum metric metric)
 {
     char name[METRIC_NAME_MAX];

@@ -1,3 +1,4 @@
+/* Metrics of several processes in shared memory: one store for each process, and one for their parent. */
 #include "core/metrics_shared.h"
 
 #include <stdio.h>
@@ -10,7 +11,7 @@ enum { STORE_BYTES = 16 << 20, MAX_TEXT = 4096 };
 
 /* Shared memory of all processes, mapped by the parent before it forks, so at the same address in each. */
 struct shared {
-    atomic_uint merge_count; /* changes with each death; odd while the counts are merged */
+    atomic_uint merge_count; /* incremented before and after the counts of a dead process are merged: odd meanwhile */
     unsigned deaths;         /* processes that have died */
     int64_t last_s;          /* when the last one died, and why */
     char last_why[sizeof((struct metrics_deaths *)0)->last_why];
@@ -44,7 +45,7 @@ bool metrics_map_shared(size_t processes)
     return true;
 }
 
-/* A store is mapped with zeros, which is an empty one; the memory from which its series are allocated begins behind the struct. */
+/* A new mapping is all zeros, which is an empty store. Series are allocated behind the struct at its beginning. */
 void metrics_set_process(size_t index)
 {
     if (!all.stores)
@@ -92,7 +93,7 @@ bool metrics_copy(const struct metrics_store *store, enum metric metric, const s
     return true;
 }
 
-/* Adds a double that is stored as its bits. Need not be atomic: only the parent changes its store. */
+/* Adds the double `*from` to the double `*to`; both are stored as their bits. Not atomic as a whole: only the parent changes its store. */
 static void add_double(atomic_ullong *to, const atomic_ullong *from)
 {
     double sum = metric_double(atomic_load(to)) + metric_double(atomic_load(from));

@@ -1,3 +1,4 @@
+/* Combines the metrics of several processes, from their texts in Prometheus' format. */
 #include "core/metrics_sum.h"
 
 #include <math.h>
@@ -28,8 +29,8 @@ struct metrics_text_sum {
     bool failed;
 };
 
-/* Returns how to combine the values of a metric in several processes, chosen by the name of one of its series; that of a histogram is
- * `name_bucket{...}`, which the table does not have, so it is summed. */
+/* Returns how to combine the values of a metric in several processes, by the name of one of its series. The series of a histogram are
+ * `name_bucket{...}` and the like: no row of the table has such a name, so they are summed. */
 static enum metric_sum choose_sum(struct sl_str series)
 {
     static const struct sl_str prefix = SL_STR("symloom_");
@@ -72,7 +73,7 @@ static void add_sample(struct metrics_text_sum *s, struct metric_text_family *fa
     *slot = series;
     if (fresh) {
         *series = (struct metric_text_series){.name = name, .value = value};
-        family->sum = family->first ? family->sum : choose_sum(name);
+        family->sum = family->first ? family->sum : choose_sum(name); /* by the first series */
         *family->end = series;
         family->end = &series->next;
     } else {

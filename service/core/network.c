@@ -1,3 +1,4 @@
+/* Networks of IP addresses: parses them, and tells which contain an address. */
 #include "core/network.h"
 
 #include <arpa/inet.h>

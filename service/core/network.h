@@ -11,7 +11,7 @@ struct network {
 /* Parses "10.0.0.0/8", "fd00::/8" or "::1", a network of one address. False if the text is invalid. */
 bool network_parse(struct sl_str text, struct network *network);
 
-/* Converts a numeric address to 16 bytes: "::1" or, as ::ffff:10.1.2.3, "10.1.2.3". False if it is invalid. */
+/* Converts the text of an IP address ("::1", "10.1.2.3") to 16 bytes; IPv4 becomes ::ffff:10.1.2.3. False if it is invalid. */
 bool network_address(struct sl_str text, uint8_t bytes[16]);
 
 /* Converts a socket address to 16 bytes, IPv4 as ::ffff:1.2.3.4; false for other address families. */

@@ -1,3 +1,4 @@
+/* The thread pool: queues of jobs by class, helpers for parallel work, and detached jobs. */
 #include "core/pool.h"
 
 #include <pthread.h>
@@ -59,7 +60,7 @@ struct parallel_team {
     unsigned active;      /* helpers that are working */
     bool closed, faulted; /* no helper may begin any more; SIGBUS ended a helper's work */
     unsigned lent;        /* loop thread: helpers submitted */
-    /* taken from the caller, who waits for the helpers, so that these stay valid */
+    /* copies of the caller's pointers: valid, as the caller waits for its helpers */
     struct sl_str request_id;
     const struct journal_work *journal_work;
     const atomic_bool *cancel;
@@ -204,7 +205,7 @@ static void on_incoming(uv_async_t *handle)
         sl_list_prepend(&open_teams, &team->link);
     }
     pthread_mutex_unlock(&incoming_lock);
-    start_heavy();
+    start_heavy(); /* ends with lend_helpers */
 }
 
 /* Opens a team for the work of the calling thread and notifies the loop, which lends it helpers. NULL when out of memory. */
@@ -231,8 +232,8 @@ static struct parallel_team *team_open(const struct sl_parallel *self, size_t co
     return team;
 }
 
-/* The function `run` of pool_parallel: calls work(arg, i, worker) for each i < count, in this thread and in helpers, and waits for these. A
- * SIGBUS in one of the threads (a mapped file was truncated) ends the caller's sigbus_guard_run, which fails its job. */
+/* The function `run` of pool_parallel: calls work(arg, i, worker) for each i < count, in this thread and in helpers, and waits for the
+ * helpers. A SIGBUS in one of the threads (a mapped file was truncated) ends the caller's sigbus_guard_run, which fails its job. */
 static void run_team(const struct sl_parallel *self, size_t count,
                      void (*work)(void *arg, size_t index, unsigned worker), void *arg)
 {
@@ -402,6 +403,7 @@ static void start_background(void)
 static bool job_wait(struct pool_task *job)
 {
     while (!job->done) {
+        /* queued in this file, or submitted */
         fiber_set_wait_reason(job->waits ? "a pool thread" : "the pool");
         if (!job->waits) {
             fiber_suspend_uncancellable();
@@ -422,7 +424,7 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
     const char *name = job_names[what];
     bool heavy = kind & POOL_HEAVY || what == POOL_CONVERT || what == POOL_WALK;
     /* jobs of these kinds are not cancelled: they own files, and are short */
-    bool lasts = what == POOL_IO || what == POOL_COMPRESS;
+    bool ignores_cancel = what == POOL_IO || what == POOL_COMPRESS;
     struct pool_task job = {.job_class = kind & POOL_BACKGROUND ? BACKGROUND
                                          : heavy                ? HEAVY
                                                                 : QUICK,
@@ -430,7 +432,7 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
                             .request_id = fiber_request_id()};
     /* NULL if the job only reads a file or waits for another process: then a crash is not due to the fiber's work */
     job.journal_work = what == POOL_IO || kind & POOL_ELSEWHERE ? NULL : fiber_work();
-    job.cancel = lasts ? NULL : fiber_cancel_flag();
+    job.cancel = ignores_cancel ? NULL : fiber_cancel_flag();
     job.fn = fn;
     job.arg = arg;
     job.queued_ns = uv_hrtime();
@@ -570,7 +572,8 @@ bool pool_can_accept(void)
         return true;
     metric_add(METRIC_BUSY, 1, "pool", NULL, NULL);
     if (loop_minutely(&next_warning_ms))
-        log_warn("pool", "the thread pool queue is full; rejecting new jobs", LOG_U64("queued", pool_queued()));
+        log_warn("pool", "the thread pool queue is full (pool.max_queued); rejecting new requests",
+                 LOG_U64("queued", pool_queued()));
     return false;
 }
 

@@ -1,4 +1,5 @@
-/* Gives work to libuv's thread pool; of requests' work at most as much at a time as the pool has threads for it, first come, first served.
+/* Submits work to libuv's thread pool. The work of requests is submitted first come, first served, and never more of it at a time than the
+ * pool has threads for requests.
  *
  *     pool_submit ──▶ waiting ──▶ libuv's queue ──▶ at most loop_pool_threads() threads
  *     background jobs ──────────▶ libuv's queue ──▶ the other threads (pool_background_threads)

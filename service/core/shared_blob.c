@@ -1,5 +1,5 @@
-/* Contents that are moved out of memory are appended to one file until it is full, then a new file is begun; a file is closed with the last
- * of its contents. Released contents return their disk space at once, as a hole (fallocate(2)). */
+/* Contents that are moved out of memory are appended to one file until it is full, then to a new one. A file is closed when the last of its
+ * contents is released. Released contents return their disk space at once, as a hole (fallocate(2)). */
 #include "core/shared_blob.h"
 
 #include <errno.h>
@@ -200,7 +200,7 @@ static enum sl_code begin_file(const char *directory, struct sl_error *error)
     struct spill_file *file = code == SL_OK ? calloc(1, sizeof *file) : NULL;
     if (!file) {
         sl_close(o.fd);
-        return code ? code : sl_fail(error, SL_BUSY, "out of memory");
+        return code ? code : sl_fail(error, SL_BUSY, "out of memory while creating a temporary file in %s", directory);
     }
     *file = (struct spill_file){.fd = o.fd, .users = 1};
     current = file;

@@ -1,3 +1,4 @@
+/* The handler of SIGBUS: ends the code that reads a mapped file which was truncated, not the process. */
 #include "core/sigbus_guard.h"
 
 #include <setjmp.h>
@@ -36,8 +37,8 @@ static void on_sigbus(int signal_number, siginfo_t *info, void *context)
  * the jump has left (context_clean). */
 bool sigbus_guard_run(void (*fn)(void *arg), void *arg)
 {
-    sigjmp_buf here, *volatile outer = recovery;
-    if (sigsetjmp(here, 0) != 0) {
+    sigjmp_buf here, *volatile outer = recovery; /* volatile: is read after the jump */
+    if (sigsetjmp(here, 0) != 0) {               /* 0: on_sigbus restores the signal mask itself */
         recovery = outer;
         context_clean((char *)__builtin_frame_address(0) - LEFT_BEHIND, LEFT_BEHIND);
         metric_add(METRIC_FAULTS_RECOVERED, 1, "sigbus", NULL, NULL);

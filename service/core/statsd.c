@@ -1,3 +1,4 @@
+/* Pushes the metrics as DogStatsD datagrams over UDP or a Unix socket. */
 #include "core/statsd.h"
 
 #include <errno.h>
@@ -99,8 +100,8 @@ static bool statsd_connect(void)
 }
 
 /* ---- packets ---- */
-/* Sends the lines of the packet and empties it. If the server is slow (EAGAIN), they are lost rather than waited for; after other errors
- * the socket is closed, and opened again later. */
+/* Sends the lines of the packet and empties it. They are lost if the server is slow (EAGAIN) or refuses the size (EMSGSIZE); after other
+ * errors the socket is closed as well, and opened again later. */
 static void send_packet(void)
 {
     if (statsd.packet.size && statsd.fd >= 0 &&
@@ -153,8 +154,8 @@ static void begin_line(const struct metric_push *push)
     sl_buf_cstr(&statsd.line, push->name);
 }
 
-/* Adds type, sample rate and tags to the line, and the line to the packet. `rate` is the share of the observed values that are sent: below
- * 1 the server scales them up. */
+/* Ends the line with type, sample rate and tags, and adds it to the packet. `rate`: the share of the observed values that are sent; if it
+ * is below 1, the server multiplies accordingly. */
 static void end_line(const char *kind, double rate, const struct metric_push *push)
 {
     struct sl_buf tags = {0};

@@ -13,7 +13,7 @@
 #include "core/fiber.h"
 
 struct statsd_options {
-    const char *server; /* "host:port", "[address]:port" or "unix:/path" */
+    const char *server; /* "host:port", "[address]:port" or "unix:/path"; NULL = push nothing */
     const char *prefix; /* put before each name, with a dot; empty = none */
     const char *tags;   /* added to each line: "a:b,c:d"; empty = none. Must outlive statsd_run */
     bool tagged;        /* false: send no tags at all */

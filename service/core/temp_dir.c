@@ -1,3 +1,4 @@
+/* Chooses the directory for temporary files, once. */
 #include "core/temp_dir.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Trees of values: reads them from JSON, finds keys, and collects problems. */
 #include "core/value_tree.h"
 
 #include "base/grow.h"
@@ -59,8 +60,8 @@ static bool read_members(struct sl_arena *arena, struct sl_json *j, struct value
     return !j->failed;
 }
 
-/* VALUE_DOUBLE stands for any number here: read_number makes it VALUE_INT if it is an integer. Malformed JSON (SL_JSON_NONE) stands as
- * null, and then sl_json_skip fails. */
+/* VALUE_DOUBLE stands for any number here: read_number makes it VALUE_INT if it is an integer. Malformed JSON (SL_JSON_NONE) is treated
+ * like null, so that sl_json_skip reports it. */
 bool value_from_json(struct sl_arena *arena, struct sl_json *j, struct value *out)
 {
     static const enum value_type types[] = {
