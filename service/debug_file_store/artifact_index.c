@@ -1,4 +1,4 @@
-/* Reads what an uploaded artifact bundle is listed by: its release, and the debug ids of its files. */
+/* Reads the release of an uploaded artifact bundle and the debug ids of its files, by which it is found. */
 #include "debug_file_store/converters.h"
 
 #include <stdio.h>
@@ -69,7 +69,7 @@ static enum sl_code index_artifacts(struct conversion *conversion, const struct 
     return code;
 }
 
-/* Checks the result that a worker process has sent. */
+/* Checks the result, which a worker process has sent and which is not trusted. */
 static bool check_result(const void *result)
 {
     const struct artifact_index_result *found = result;

@@ -1,3 +1,4 @@
+/* Artifact bundles of JavaScript releases in the store: adds, lists and finds them. */
 #include "debug_file_store/artifacts.h"
 
 #include <openssl/evp.h>
@@ -62,8 +63,8 @@ static struct sl_str entry_name(struct sl_arena *arena, struct sl_str directory,
 
 /* ---- adding ---- */
 
-/* Creates the entries by which directories list bundles. An entry's name says all, so its contents are an empty JSON object. SL_BUSY if a
- * name has no data: its creation was out of memory. */
+/* Creates the entries by which directories list bundles. All information is in the name of an entry, so its contents are an empty JSON
+ * object. SL_BUSY if a name has no data, as the function that made it was out of memory. */
 static enum sl_code put_entries(const struct sl_str *names, size_t count, struct sl_error *error)
 {
     for (size_t i = 0; i < count; i++)
@@ -76,8 +77,8 @@ static enum sl_code put_entries(const struct sl_str *names, size_t count, struct
     return code;
 }
 
-/* Before a bundle is listed in a directory as its newest one: deletes older entries of this bundle. `*is_newest`: its entry is the newest
- * one already, and was kept. The names are sorted by time. */
+/* Deletes the entries of a bundle in a directory where it is to be listed as the newest one. `*is_newest`: its entry is the last, so the
+ * newest, already, and was kept. The names are sorted by time. */
 static enum sl_code drop_older_entry(struct sl_str directory, struct sl_str sha1, struct sl_arena *arena,
                                      bool *is_newest, struct sl_error *error)
 {
@@ -215,7 +216,7 @@ enum sl_code artifact_bundle_add(struct store_tmp_file *file, struct sl_str sha1
         cache_tmp_discard(&indexing->ids);
     store_tmp_file_discard_on_pool(file);
     free(indexing);
-    if (code != SL_OK && code != SL_MALFORMED)
+    if (code != SL_OK && code != SL_MALFORMED) /* the upload has failed: it was neither stored nor refused */
         return code;
     metric_add(METRIC_STORE_UPLOADS, 1, "sentry", code == SL_OK ? "new" : "refused", NULL);
     metric_add(METRIC_STORE_UPLOAD_BYTES, size, "sentry", code == SL_OK ? "new" : "refused", NULL);

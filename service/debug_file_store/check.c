@@ -1,4 +1,4 @@
-/* Finds out what an uploaded file is, and how much it tells about code. */
+/* The converter that finds out what kind of file was uploaded, and rates how much it tells about code. */
 #include "debug_file_store/converters.h"
 
 #include <stdio.h>
@@ -38,6 +38,7 @@ static enum debug_file_quality rate(struct sl_object *object, const struct sl_ob
 {
     if (info->format == SL_FORMAT_BREAKPAD)
         return QUALITY_BREAKPAD;
+    /* source bundles are not rated: all count as equally good, so a later one replaces an older one */
     if (info->features.has_debug_info || info->format == SL_FORMAT_SOURCEBUNDLE)
         return QUALITY_LINES;
     if (!info->features.has_symbols)
@@ -116,8 +117,8 @@ static bool looks_like_mapping(struct sl_bytes file)
     return memmem(text.data, text.size, " -> ", 4) != NULL && !memchr(text.data, '\0', text.size);
 }
 
-/* Tells what a file is that is no object: a BCSymbolMap, UUID map (property list), il2cpp line mapping (JSON) or ProGuard mapping. How it
- * begins tells which; then the parser, which fails fast on other files, checks it. */
+/* Sets `*type` for a file that is no object: a BCSymbolMap, UUID map (property list), il2cpp line mapping (JSON) or ProGuard mapping. Its
+ * beginning tells which; then the parser for that type, which fails fast on other files, checks it. */
 static enum sl_code describe_auxiliary(struct conversion *conversion, struct sl_bytes file, enum file_type *type,
                                        struct sl_error *error)
 {
@@ -159,6 +160,7 @@ static enum sl_code check_upload(struct conversion *conversion, const struct con
     if (sl_format_detect(file) != SL_FORMAT_UNKNOWN)
         return describe_objects(conversion, file, converter_options(call), found, error);
     found->count = 1;
+    /* QUALITY_LINES: auxiliary files are not rated, so a later one replaces an older one */
     found->objects[0] = (struct checked_object){.quality = QUALITY_LINES, .kind = SL_KIND_OTHER};
     return describe_auxiliary(conversion, file, &found->objects[0].type, error);
 }

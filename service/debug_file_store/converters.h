@@ -1,4 +1,5 @@
-/* The converters (conversion/converter.h) that read uploaded files: what a file is, and what an artifact bundle is listed by. */
+/* The converters (conversion/converter.h) that read uploaded files: which kind of file it is, and by which release and debug ids an
+ * artifact bundle is found. */
 #pragma once
 
 #include "conversion/converter.h"
@@ -7,7 +8,7 @@
 /* How much a file tells about code, ascending. */
 enum debug_file_quality {
     QUALITY_CODE,            /* neither symbols nor lines */
-    QUALITY_DYNAMIC_SYMBOLS, /* only those of the dynamic linker */
+    QUALITY_DYNAMIC_SYMBOLS, /* only symbols of the dynamic linker */
     QUALITY_SYMBOLS,
     QUALITY_BREAKPAD,
     QUALITY_LINES /* DWARF, PDB */
@@ -32,8 +33,8 @@ struct upload_check_result {
     char name[CHECKED_NAME]; /* name of the debug file that the file itself gives; may be empty */
 };
 
-/* Tells what INPUT_FILE is. Options: struct reader_limits. The result is struct upload_check_result; there is no output. SL_MALFORMED: the
- * file is damaged, or of no kind that the store keeps. */
+/* Finds out which kind of file INPUT_FILE is. Options: struct reader_limits. The result is struct upload_check_result; there is no output.
+ * SL_MALFORMED: the file is damaged, or of no kind that the store keeps. */
 extern const struct converter converter_upload_check;
 
 /* Writes the debug ids of the files in an artifact bundle (INPUT_FILE), sorted, each once, as lines of 32 hex digits. No options. The

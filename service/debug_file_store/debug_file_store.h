@@ -21,9 +21,9 @@
 #include "debug_file_store/converters.h"
 #include "store/area.h"
 
-/* Opens the store if the configuration gives it a bucket, or a directory and either has a key that may upload or that has files already.
- * Then appends the source "uploads" to the configured sources. Call it for every new configuration, before that is used. Failures are
- * logged: then there is no store. Blocks. */
+/* Opens the store if a bucket is configured for it. A directory is opened as the store only if a key may upload, or if it has files
+ * already. Then appends the source "uploads" to the configured sources. Call it for every new configuration, before that is used. Failures
+ * are logged: then there is no store. Blocks. */
 void debug_files_apply(struct config *config);
 void debug_files_close(void);
 bool debug_files_are_open(void);
@@ -38,7 +38,7 @@ const struct source *debug_files_append(const struct source *sources, size_t *co
  * cancelled. */
 void debug_files_sweep_repeatedly(void *unused) SL_SUSPENDS;
 
-/* What became of an upload: stored; the same file is there already; a better one is there; refused. */
+/* Result of an upload: it was stored; the store has the same file; it has a better one; the file was refused. */
 enum debug_file_result { DEBUG_FILE_NEW, DEBUG_FILE_DUPLICATE, DEBUG_FILE_WORSE, DEBUG_FILE_REFUSED };
 
 /* The record of a stored file. Texts may be empty. */
@@ -61,7 +61,8 @@ struct debug_file_upload {
     struct sl_str claimed_code_id; /* lower-case hex; empty = none */
     struct sl_debug_id claimed_id;
     bool has_claimed_id;
-    struct sl_str claimed_any;  /* a build id, or a debug id as Breakpad writes it: which is not known; empty = none */
+    struct sl_str
+        claimed_any; /* a build id, or a debug id as Breakpad writes it, without a word which of both; empty = none */
     struct sl_debug_id name_id; /* read from `name`; used only if neither the file nor the client gives an id */
     bool has_name_id;
     struct sl_str wanted_sha1; /* lower-case hex; refused if the file has another one; empty = any */

@@ -15,8 +15,8 @@ enum sl_code record_get(struct sl_str sha1, struct sl_arena *arena, struct debug
 
 /* Returns "objects/<path>"; data NULL when out of memory. */
 struct sl_str object_name(struct sl_arena *arena, struct sl_str path);
-/* Finds out what a file is, by the converter upload_check. The file is `fd`, or the bytes if `fd` is -1. SL_MALFORMED: it cannot be read,
- * or not within the limits. */
+/* Finds out which kind of file it is, by the converter upload_check. The file is `fd`, or the bytes if `fd` is -1. SL_MALFORMED: it cannot
+ * be read, or not within the limits. */
 enum sl_code check_file(int fd, struct sl_bytes bytes, struct upload_check_result *found,
                         struct sl_error *error) SL_SUSPENDS;
 

@@ -1,4 +1,4 @@
-/* Entries by which uploaded files are found by name: an entry is an object of the store whose name has all its information. */
+/* Finds uploaded files by name, through entries: objects of the store whose name has all their information. */
 #include "debug_file_store/names.h"
 
 #include <ctype.h>
@@ -131,8 +131,7 @@ enum sl_code names_put(const struct debug_file_record *record, struct sl_error *
     return code;
 }
 
-/* Takes SHA-1 and suffix out of the name of an entry, "<time>-<sha1><suffix>"; false for other names, as somebody may have put files
- * there. */
+/* Parses the name of an entry, "<time>-<sha1><suffix>"; false for other names, as somebody may have put files there. */
 static bool parse_entry(struct sl_str entry, struct sl_str *sha1, struct sl_str *suffix)
 {
     enum { FIXED = TIME_DIGITS + 1 + SHA1_TEXT };
@@ -513,7 +512,7 @@ bool names_complete(bool *is_empty)
         code = pool_run(POOL_IO | POOL_HEAVY, sort_sha1s, &named, &error);
     for (unsigned byte = 0; code == SL_OK && byte < 256; byte++)
         code = name_records(byte, &named, &error);
-    if (code == SL_OK && !names_are_ready()) /* records that all records have entries */
+    if (code == SL_OK && !names_are_ready()) /* notes in the store that all records have entries */
         code = store_area_put_text(debug_files_area(), &ready_name, 1, SL_STR("{}"), &error);
     sl_buf_free(&named.sha1s);
     if (code != SL_OK && code != SL_CANCELLED)

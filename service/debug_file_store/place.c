@@ -195,8 +195,8 @@ struct stored_file { /* the file that is stored under a name */
     enum debug_file_quality quality;
 };
 
-/* Finds out how good the file is that is stored under a name, and whether it has the contents of the upload `a` (NULL: not compared).
- * SL_NOT_FOUND: there is none, or it is damaged (`stored->exists`). */
+/* Reads the file that is stored under a name: sets its quality, and whether it has the contents of the upload `a` (NULL: not compared).
+ * SL_NOT_FOUND: there is none or, if `stored->exists`, it is damaged. */
 static enum sl_code rate_stored(struct sl_str name, const struct object_id *id, const struct debug_file_adding *a,
                                 struct stored_file *stored, struct sl_error *error)
 {
@@ -222,8 +222,8 @@ static enum sl_code rate_stored(struct sl_str name, const struct object_id *id, 
     return code == SL_MALFORMED ? SL_NOT_FOUND : code; /* a damaged file may be replaced by any other */
 }
 
-/* Finds out how good the file with this id and type is that the configured sources have. False if they have none, or do not answer. The
- * source of uploads, which is the last one, is not asked; nor are there files of the types from FILE_UUIDMAP on. */
+/* Sets `*quality` to that of the file with this id and type in the configured sources. False if they have none, or do not answer. The
+ * source of uploads, which is the last one, is not asked. Types from FILE_UUIDMAP on (mappings) are never asked for. */
 static bool rate_configured(const struct config *config, const struct object_id *id, enum file_type type,
                             struct sl_arena *arena, enum debug_file_quality *quality)
 {
@@ -313,7 +313,7 @@ enum sl_code debug_file_best(const struct config *config, const struct object_id
 
 /* ---- storing ---- */
 
-/* Tells all processes that share the cache to forget what they cached of the file at this path of the store. A failure is logged; SL_BUSY
+/* Makes all processes that share the cache drop what they have cached of the file at this path of the store. A failure is logged; SL_BUSY
  * when out of memory. */
 static enum sl_code invalidate(struct sl_str path, struct sl_arena *arena)
 {
@@ -364,8 +364,8 @@ static enum sl_code publish(struct debug_file_adding *a, struct sl_str name, con
                               stored->exists ? &stored->meta : NULL, conflict, error);
 }
 
-/* Stores the upload under a name unless a better file, or one with the same contents (`*same`), is there. `*taken` is false if a better one
- * is there. If another node stores a file at the same time, tries again with that one as the stored file. */
+/* Stores the upload under a name. `*taken` is false if a better file is there; `*same` is true if a file with the same contents is: then
+ * nothing is stored. If another node stores a file at the same time, tries again with that one as the stored file. */
 static enum sl_code put_better(struct debug_file_adding *a, const struct object_id *id, enum debug_file_quality quality,
                                struct sl_str name, bool *taken, bool *same, struct sl_error *error)
 {
@@ -415,8 +415,10 @@ static enum sl_code place_at(struct debug_file_adding *a, const struct object_id
  * that also has code is tried once more as the executable, which may be missing or worse. */
 static enum sl_code place(struct debug_file_adding *a, const struct checked_object *object, struct sl_error *error)
 {
-    static const enum file_type executables[FILE_TYPES] = {
-        [FILE_ELF_DEBUG] = FILE_ELF_CODE, [FILE_MACH_DEBUG] = FILE_MACH_CODE, [FILE_WASM_DEBUG] = FILE_WASM_CODE};
+    static const enum file_type executables[FILE_TYPES] = {/* 0 for all other types */
+                                                           [FILE_ELF_DEBUG] = FILE_ELF_CODE,
+                                                           [FILE_MACH_DEBUG] = FILE_MACH_CODE,
+                                                           [FILE_WASM_DEBUG] = FILE_WASM_CODE};
     struct sl_str paths[LAYOUT_MAX_PATHS];
     struct object_id id = make_id(object);
     struct sl_arena *arena = a->upload->arena;
@@ -547,14 +549,15 @@ static enum sl_code add_mapped(struct debug_file_adding *a, struct sl_error *err
     return code == SL_OK && a->path_count ? record(u, error) : code;
 }
 
-/* Sets result and HTTP status of the upload. Counts and logs it if it was stored, known, worse or refused, not if it failed. */
+/* Sets result and HTTP status of the upload. Counts and logs the upload, unless it has failed for a reason that is not the file
+ * (SL_MALFORMED). */
 static void conclude(struct debug_file_upload *u, enum sl_code code, uint64_t size)
 {
     static const char *const words[] = {"new", "duplicate", "worse", "refused"};
     if (code == SL_MALFORMED) {
         u->result = DEBUG_FILE_REFUSED;
         u->status = 400;
-    } else if (code != SL_OK && !u->status) {
+    } else if (code != SL_OK && !u->status) { /* 413 is set already */
         u->status = debug_file_status(code);
     }
     if (code != SL_OK && code != SL_MALFORMED)

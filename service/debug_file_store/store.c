@@ -60,7 +60,7 @@ static bool make_source(void)
     return store_area_source(&store.area, &store.arena, SL_STR("objects"), &store.source);
 }
 
-/* Makes the directory the place of the store and creates its directory objects/; not if it is shared (symbfile.shared_dir) and does not
+/* Makes the directory the store's, and creates its subdirectory objects/. Does not if it is shared (symbfile.shared_dir) and does not
  * exist: then it is probably not mounted yet. */
 static void use_directory(const struct config *config)
 {
@@ -166,7 +166,7 @@ void debug_files_sweep_repeatedly(void *unused)
     (void)unused;
     do {
         if (!store.area.type)
-            continue;
+            continue; /* to fiber_sleep below */
         pool_run(POOL_IO | POOL_HEAVY, sweep, NULL, NULL);
         if (loop_now_ms() >= due_ms && names_complete(&is_empty))
             due_ms = loop_now_ms() + (is_empty ? 1 : DAY_MS); /* 1: next time, as other nodes may fill the store */
