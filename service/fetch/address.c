@@ -31,7 +31,7 @@ static bool v4_is_reserved(const uint8_t address[4])
     return false;
 }
 
-/* The prefix of IPv6 addresses that stand for an IPv4 address, 64:ff9b::/96 (RFC 6052, 2.1). */
+/* The first 12 bytes of NAT64 addresses: IPv6 addresses that stand for an IPv4 address, 64:ff9b::/96 (RFC 6052, 2.1). */
 static const uint8_t nat64[12] = {0x00, 0x64, 0xff, 0x9b};
 
 /* True if no public host uses the address. IPv4 addresses, also those in a NAT64 address (64:ff9b::/96), are looked up in v4_reserved. Of
@@ -55,6 +55,7 @@ bool address_metadata(const uint8_t bytes[16])
         uint8_t service[16];
         if (!network_address(sl_str(services[i]), service))
             continue;
+        /* of a NAT64 address, the last 4 bytes are the IPv4 address */
         bool translated = memcmp(bytes, nat64, 12) == 0 && network_is_v4(service);
         if (memcmp(service + (translated ? 12 : 0), bytes + (translated ? 12 : 0), translated ? 4 : 16) == 0)
             return true;

@@ -1,5 +1,5 @@
-/* Hosts that downloads do not ask for a while. Deny list: failed downloads of a host are counted in buckets of time, and with too many
- * within a window the host is blocked, except for occasional downloads (probes) that test whether it answers again. Pauses: a host
+/* Hosts from which nothing is downloaded for a while. Deny list: failed downloads of a host are counted in buckets of time, and with too
+ * many within a window the host is blocked, except for occasional downloads (probes) that test whether it answers again. Pauses: a host
  * that sends Retry-After is not asked before that time; this does not count as a failure. */
 #include "fetch/impl.h"
 

@@ -184,8 +184,9 @@ static uint64_t coded_limit(uint64_t max_size)
     return max_size > UINT64_MAX - more ? UINT64_MAX : max_size + more;
 }
 
-/* Decides by the head of a response how to go on. Redirects are followed only for plain downloads: not for requests with a method, nor for
- * those to the machine's credential service (request->own). A 302 of dev.azure.com leads to a login page, so it is not followed either. */
+/* Decides, when the head of a response is complete, how to go on. Redirects are followed only for plain downloads: not for requests with a
+ * method, nor for those to the machine's credential service (request->own). A 302 of dev.azure.com leads to a login page, so it is not
+ * followed either. */
 static enum verdict get_verdict(struct exchange *e)
 {
     struct transfer *t = &e->transfer;
@@ -230,8 +231,8 @@ static enum body_action decide(struct transfer *t)
     }
 }
 
-/* 429 and 503 may have Retry-After. A 302 that gets here was not followed, as it leads to a login page (get_verdict). SL_NOT_FOUND has no
- * text: its usual cause is the missing file. */
+/* Retry-After is kept for 429 and 503. A 302 that gets here was not followed, as it leads to a login page (get_verdict). SL_NOT_FOUND has
+ * no text, as the code says enough: there is no such file. */
 enum sl_code exchange_status(const struct exchange *e, struct sl_error *error)
 {
     const struct fetch_request *request = e->download->request;
@@ -465,7 +466,8 @@ static uint64_t retry_pause_ms(const struct fetch_download *d, unsigned i)
     return d->request->attempts ? random_below((1000u << (i < 4 ? i - 1 : 3)) + 1) : RETRY_PAUSE_MS;
 }
 
-/* Says in the error that it may be cached for `ms` milliseconds only, if it is a temporary failure. Returns `code`. */
+/* If the failure is a temporary one (SL_DOWNLOAD_ERROR), says in the error that it may be cached for `ms` milliseconds only. Returns
+ * `code`. */
 static enum sl_code limit_ttl(uint64_t ms, enum sl_code code, struct sl_error *error)
 {
     if (code == SL_DOWNLOAD_ERROR)
@@ -507,8 +509,9 @@ static enum sl_code check_host(struct fetch_download *d, struct sl_str host, str
     return code;
 }
 
-/* Takes a slot, which limits concurrent downloads, when the host is not in a pause that it asked for (Retry-After): waits for its end, and
- * again if there is another one when the slot is free. SL_DOWNLOAD_ERROR if a pause is too long, or after MAX_PAUSES of them. */
+/* Waits while the host is in a pause that it has asked for (Retry-After), then takes a slot, which limits concurrent downloads; starts
+ * again if the host has asked for another pause until the slot was free. SL_DOWNLOAD_ERROR if a pause is too long, or after MAX_PAUSES of
+ * them. */
 static enum sl_code take_slot(struct sl_str host, struct fetch_slot *slot, struct sl_error *error)
 {
     for (unsigned i = 0;; i++) {
@@ -571,8 +574,8 @@ void fetch_on_failure(fetch_failure_listener *listener, void *arg)
     fetch_state.failure_arg = arg;
 }
 
-/* Tells the listener which server failed and why, in words for a warning: those of the operating system for a failed connect, else the
- * error's, with the first letter in lower case unless the second is not (an abbreviation). */
+/* Tells the listener which server failed and why, in words for a warning: the operating system's for a connection that failed, else the
+ * error's. Its first letter becomes lower case, unless the second is upper case (an abbreviation). */
 static void report_failure(const struct fetch_download *d, const struct sl_error *error)
 {
     const struct hop *hop = &d->first;

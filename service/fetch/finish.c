@@ -83,6 +83,6 @@ enum sl_code download_finish(struct fetch_download *d, struct sl_error *error)
     struct decode_limits limits = {.max_size = d->max_size, .timeout_ns = d->limit.ns};
     limits.until_ns = d->limit.until_ms < UINT64_MAX / MS_NS ? d->limit.until_ms * MS_NS : UINT64_MAX;
     enum sl_code code = d->coding == UNPACK_NONE ? SL_OK : decode_file(d->fd, d->coding, &limits, error);
-    bool is_over = code != SL_OK || (f.keep_wrapper && !f.refuse_empty && !f.refuse_pages);
-    return is_over ? code : unpack_and_check(&f, &limits, error);
+    bool is_finished = code != SL_OK || (f.keep_wrapper && !f.refuse_empty && !f.refuse_pages);
+    return is_finished ? code : unpack_and_check(&f, &limits, error);
 }

@@ -51,7 +51,7 @@ struct fetch_spool {
 };
 /* True if spool_add may be called with `size` bytes; else call spool_write first. */
 bool spool_has_room(const struct fetch_spool *spool, size_t size);
-/* Adds received bytes. `expected` is how many bytes are still to come, with these: memory is allocated for no more. False when out of
+/* Adds received bytes. `expected`: how many bytes of the body there are at most; a new buffer gets no larger than that. False when out of
  * memory. */
 bool spool_add(struct fetch_spool *spool, struct sl_bytes bytes, uint64_t expected);
 /* Writes the buffer `full` to the file or, if that is empty, `filling`: SL_OK, SL_BUSY or SL_INTERNAL. */
@@ -89,7 +89,8 @@ struct transfer {
     struct time_limit head;                         /* time limit for the head of the response */
     enum body_action (*decide)(struct transfer *t); /* called when the head is complete */
     void *arg;
-    struct fiber_wait_list *events; /* woken on each event; shared by the transfers of one download */
+    /* where the fiber of the download waits; woken on each event; shared by the transfers of one download */
+    struct fiber_wait_list *events;
     /* out */
     bool done, head_complete;
     bool opened, restricted; /* a socket was created; an address was refused (address_refused) */

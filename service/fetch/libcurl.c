@@ -1,3 +1,4 @@
+/* Loads libcurl at the first call of one of its functions, and passes the calls on to it. */
 #include "fetch/libcurl.h"
 
 #include <dlfcn.h>

@@ -11,7 +11,7 @@ static void skip_space(const char **at)
 }
 
 /* Parses a number with optional white space around it, and moves `*at` behind; false if there is none, or on overflow. */
-static bool fetch_ranges_number(const char **at, uint64_t *v)
+static bool parse_number(const char **at, uint64_t *v)
 {
     skip_space(at);
     const char *start = *at;
@@ -23,8 +23,8 @@ static bool fetch_ranges_number(const char **at, uint64_t *v)
     return any;
 }
 
-/* Skips the character and returns true if it is the next one, else returns false. */
-static bool literal(const char **at, char c)
+/* Skips the character if it is the next one; returns whether it was. */
+static bool skip_char(const char **at, char c)
 {
     return **at == c && (++*at, true);
 }
@@ -38,12 +38,12 @@ bool byte_range_parse(const char *text, struct byte_range *range)
     if (strncmp(at, "bytes", 5) != 0 || !isspace((unsigned char)at[5]))
         return false;
     at += 5;
-    return fetch_ranges_number(&at, &range->start) && literal(&at, '-') && fetch_ranges_number(&at, &range->end) &&
-           literal(&at, '/') && fetch_ranges_number(&at, &range->total) && *at == '\0' && range->end >= range->start;
+    return parse_number(&at, &range->start) && skip_char(&at, '-') && parse_number(&at, &range->end) &&
+           skip_char(&at, '/') && parse_number(&at, &range->total) && *at == '\0' && range->end >= range->start;
 }
 
-/* As many parts as are needed for at most `split_size` bytes each, but not more than MAX_PARTS, which then are larger. They have equal
- * sizes; the last one also has the remainder of the division. */
+/* Makes as many parts as are needed for at most `split_size` bytes each; more than MAX_PARTS become MAX_PARTS larger ones. The parts have
+ * equal sizes; the last one also has the remainder of the division. */
 size_t byte_range_split(const struct byte_range *first, uint64_t split_size, struct byte_range parts[MAX_PARTS])
 {
     if (first->end + 1 >= first->total)

@@ -46,7 +46,8 @@ static bool take_body(int fd, uint64_t size, struct sl_buf *body)
     return true;
 }
 
-/* Sends the request and waits until the whole response is stored in t->fd. SL_OK with any HTTP status. */
+/* Sends the request and waits until the whole response is stored in t->fd; t->head is the time limit for all of it. SL_OK with any HTTP
+ * status. */
 static enum sl_code relay_exchange(const struct fetch_relay *relay, struct transfer *t, struct sl_error *error)
 {
     if (!add_headers(&t->headers, relay) || !transfer_start(t))

@@ -1,5 +1,5 @@
-/* Limits the number of downloads that run at once, in all and per host. Each needs a slot; without a free one its fiber waits, first come,
- * first served among the downloads whose hosts have a free slot. */
+/* Limits the number of downloads that run at once, in all and per host. Each needs a slot; without a free one its fiber waits. A free slot
+ * goes to the download that has waited longest and whose host has not reached its own limit. */
 #include "fetch/impl.h"
 
 #include <stdlib.h>

@@ -16,7 +16,8 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-/* DISCARD_MAX: a body that is not stored, such as that of an error, is received up to this size, so that the connection can be reused. */
+/* DISCARD_MAX: a body that is not stored, such as that of an error, is received up to this size, so that the connection can be reused.
+ * RECEIVE_BUFFER: size of the buffer into which curl receives. */
 enum { DISCARD_MAX = 64 * 1024, RECEIVE_BUFFER = 64 * 1024 };
 
 void transfer_note_restricted(const struct transfer *t)
@@ -53,7 +54,7 @@ static void transfer_report(struct transfer *t)
 }
 
 /* ---- the head ---- */
-/* Copies a header's value with a final NUL, cut to `capacity` bytes in all. */
+/* Copies a header's value with a NUL at its end; cuts it so that both fit `capacity` bytes. */
 static void copy_value(char *to, size_t capacity, struct sl_str value)
 {
     size_t size = value.size < capacity - 1 ? value.size : capacity - 1;
@@ -287,7 +288,7 @@ static void leave_running(struct transfer *t)
     t->running_link = NULL;
 }
 
-/* Describes the transfer that has stored most bytes: "host file". */
+/* Sets `progress` to the bytes, and to host and file name ("host file"), of the running transfer that has stored most bytes. */
 bool fetch_progress(struct fetch_progress *progress)
 {
     const struct transfer *most = running;
@@ -404,7 +405,8 @@ void transfer_end(struct transfer *t)
     t->location = NULL;
 }
 
-/* The message is only the limit as a text ("300s"), to which others add "timed out after"; error->duration_ns is the limit as a number. */
+/* The message is only the limit as a text ("300s"): whoever shows it puts "timed out after" in front. error->duration_ns is the limit as a
+ * number. */
 enum sl_code fail_for_time_limit(struct sl_error *error, uint64_t ns)
 {
     struct sl_buf text = {0};
@@ -471,7 +473,7 @@ enum sl_code transfer_wait(struct transfer *const *transfers, size_t count, stru
     fiber_set_wait_reason("a download");
     if (fiber_wait_on(transfers[0]->events, limit.until_ms - now) == FIBER_CANCELLED)
         return sl_fail(error, SL_CANCELLED, "cancelled");
-    return SL_OK;
+    return SL_OK; /* also after a timeout, which the next call finds */
 }
 
 enum sl_code transfer_wait_head(struct transfer *t, struct time_limit limit, struct sl_error *error)
@@ -495,7 +497,7 @@ static bool descriptors_used_up(void)
 {
     int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
     sl_close(fd);
-    return fd < 0 && sl_fail_errno(NULL, errno, "") == SL_BUSY;
+    return fd < 0 && sl_fail_errno(NULL, errno, "") == SL_BUSY; /* SL_BUSY: the code for EMFILE and ENFILE */
 }
 
 /* Sets and returns SL_DOWNLOAD_ERROR with curl's text for the failure; for failures of TLS and of the proxy with a short text instead. */

@@ -1,3 +1,4 @@
+/* Caches texts in memory for a limited time, such as tokens; renews them ahead, and shares one request among all waiting fibers. */
 #include "fetch/ttl_cache.h"
 
 #include <openssl/evp.h>
@@ -64,6 +65,7 @@ static void ttl_cache_release(struct lru *lru, struct lru_entry *lru_entry)
 static struct ttl_cache_entry *use_entry(struct ttl_cache *cache, const uint8_t key[KEY_BYTES])
 {
     struct lru *lru = &cache->lru;
+    /* 0: the LRU cache does not expire entries here, settle does */
     struct ttl_cache_entry *entry = entry_at(lru_get(lru, (struct sl_str){(const char *)key, KEY_BYTES}, 0));
     if (entry) {
         entry->users++;
@@ -103,8 +105,8 @@ static void cache_for(const struct ttl_cache *cache, struct ttl_cache_entry *ent
 }
 
 /* Calls `ask` for the text, stores the answer in the entry and wakes the fibers that wait for it. If `ask` fails, an old text that is still
- * valid is used on; with `error_ns` set, also one that has expired, for `again_ns`. Else the answer is the error, cached as the options
- * say, but never SL_BUSY or SL_CANCELLED. */
+ * valid stays in use; if `error_ns` is set, also one that has expired, for `again_ns` more. Else the answer is the error, cached as the
+ * options say; SL_BUSY and SL_CANCELLED are not cached. */
 static void request_now(struct ttl_cache *cache, struct ttl_cache_entry *entry, ttl_cache_request *ask,
                         const void *context)
 {

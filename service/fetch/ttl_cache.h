@@ -14,13 +14,13 @@
 struct ttl_cache {
     size_t capacity;  /* 0 = store nothing */
     const char *name; /* label of metrics; NULL = not counted */
-    /* Nanoseconds. error_ns: how long errors are cached; 0 = not at all. Unless it is 0, a text whose renewal fails is used
-     * for `again_ns` more. */
+    /* Nanoseconds. error_ns: how long errors are cached; 0 = not at all. again_ns: if error_ns is not 0, a text whose renewal has failed is
+     * used for so much longer. */
     uint64_t error_ns, again_ns;
-    uint64_t failure_ns; /* how long errors are cached for which `is_failure` is true; 0 = `error_ns` */
+    uint64_t failure_ns; /* how long errors for which `is_failure` is true are cached; 0 = `error_ns` */
     bool (*is_failure)(enum sl_code code);
-    /* This long before a text expires (at most half of its lifetime), the next fiber that wants it renews it, while others
-     * still use it; if the renewal fails, all still use it. 0 = renew when it has expired. */
+    /* Nanoseconds before a text expires (at most half of its lifetime) from which on the next fiber that wants the text renews it.
+     * Meanwhile, and if the renewal fails, fibers use the old text until it expires. 0 = renew when it has expired. */
     uint64_t ahead_ns;
     struct lru lru; /* private */
 };

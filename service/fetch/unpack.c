@@ -102,8 +102,8 @@ static enum sl_code copy_mapped(struct unpacking *u, uint64_t at, struct sl_erro
     return code;
 }
 
-/* Moves `*at` over a hole in the file, if there is one, and returns how many bytes from there on to copy in one call: not beyond the next
- * hole, and at most COPY_PIECE; 0 at the end of the file. */
+/* Moves `*at` to the next data of the file, over a hole if it is in one. Returns how many bytes to copy from there in one call: not beyond
+ * the next hole, and at most COPY_PIECE; 0 at the end of the file. */
 static size_t next_piece(int fd, uint64_t size, off_t *at)
 {
     off_t data = lseek(fd, *at, SEEK_DATA);

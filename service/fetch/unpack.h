@@ -1,5 +1,5 @@
 /* Decompression of files: HTTP's content codings, and the formats in which compressed symbol files come (zip, CAB, ...). It depends only on
- * its arguments, not on a clock, configuration or other file, so it can run in any thread or process.  Standards: gzip RFC 1952 (several
+ * its arguments, not on a clock, configuration or other file, so it can run in any thread or process. Standards: gzip RFC 1952 (several
  * members), zlib RFC 1950, zstd RFC 8878 (all frames), brotli RFC 7932, xz, ZIP (APPNOTE.TXT 6.3.10), cabinets (MS-CAB), tar (POSIX ustar
  * and pax, GNU). */
 #pragma once
