@@ -22,7 +22,8 @@ static enum sl_code unpack(struct conversion *conversion, const struct converter
     return code == SL_CANCELLED ? sl_budget_fail(&conversion->budget, error) : code;
 }
 
-/* Checks the result that a worker process has sent: a bool of any other byte than 0 or 1 would be undefined behaviour. */
+/* Checks the result, which a worker process has sent and which is not trusted: to read a bool whose byte is neither 0 nor 1 would be
+ * undefined behaviour. */
 static bool check_result(const void *result)
 {
     const struct unpack_result *unpacked = result;

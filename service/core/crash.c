@@ -16,8 +16,8 @@
 #include "core/journal.h"
 #include "core/log.h"
 
-/* MAX_ID: bytes of a build id. PATIENCE_S: alarm(2) ends the process when the crash report takes longer, e.g. because another thread holds
- * a lock that it needs. */
+/* STACK_BYTES: size of a thread's alternate signal stack. MAX_ID: bytes of a build id. PATIENCE_S: alarm(2) ends the process when the crash
+ * report takes longer, e.g. because another thread holds a lock that it needs. */
 enum { STACK_BYTES = 64 * 1024, MAX_FRAMES = 64, MAX_MODULES = 64, MAX_ID = 20, PATIENCE_S = 10, MAX_LINE = 512 };
 
 static const struct {

@@ -26,7 +26,7 @@ struct fiber_trace_ids { /* distributed trace of a request; the texts follow the
 
 struct fiber {
     void *sp;
-    struct fiber *next_ready; /* in the queue of ready fibers; of an ended fiber, in the list `warm` of its stack */
+    struct fiber *next_ready; /* next one in the queue of ready fibers or, after the fiber has ended, in `warm` */
     struct fiber_group *group;
     struct fiber *next, **link; /* in the list of the group's fibers */
     void (*run)(void *arg);
@@ -155,7 +155,7 @@ static void fiber_main(void *arg)
     park(fiber);
 }
 
-/* Returns the same pointer as a further reference; NULL for NULL. */
+/* Counts one more reference to the trace and returns it. NULL is allowed. */
 static struct fiber_trace_ids *trace_hold(struct fiber_trace_ids *trace)
 {
     if (trace)
@@ -490,7 +490,7 @@ static void on_timer(uv_timer_t *handle)
 
 static void timer_set(struct timer *timer, uint64_t ms)
 {
-    uv_update_time(loop); /* the running callback or fiber may have taken long */
+    uv_update_time(loop); /* timers count from the loop's time, which is old if a callback or fiber runs long */
     uv_timer_start(&timer->handle, on_timer, ms, 0);
 }
 

@@ -23,7 +23,7 @@ struct fiber;
 
 struct fiber_group {
     struct fiber_group *parent, *next_sibling, *children;
-    struct fiber_group **parent_link; /* the pointer to this group in the parent's list */
+    struct fiber_group **parent_link; /* where the parent's list points to this group */
     struct fiber *first;              /* running or suspended fibers */
     struct fiber *waiter;             /* the fiber in fiber_group_wait */
     size_t count;                     /* live fibers of the group itself, without those of child groups */
@@ -141,8 +141,8 @@ void fiber_set_trace(struct sl_str trace, struct sl_str baggage);
 struct sl_str fiber_trace(void); /* data is NULL if there is none, or outside of fibers */
 struct sl_str fiber_baggage(void);
 
-/* Names the work that pool jobs of this fiber, and of its helpers (fiber_start_helper), are charged to in the journal (journal.h); NULL
- * = do not note it. Must live until the next call. */
+/* Sets the work that the journal (journal.h) notes for pool jobs of this fiber, and of its helpers (fiber_start_helper); NULL = none is
+ * noted. `work` must live until the next call. */
 struct journal_work;
 void fiber_set_work(const struct journal_work *work);
 const struct journal_work *fiber_work(void); /* NULL outside of fibers */
@@ -167,5 +167,6 @@ size_t fiber_stacks_allocated(void);
  * reuse. */
 size_t fiber_stack_peak(void);
 
-/* max_fibers of the configuration; default 20000. fiber_start_admitted may go beyond it. */
+/* Sets how many fibers may live at one time (max_fibers of the configuration); 20000 before the first call. Only fiber_start_admitted goes
+ * beyond it. */
 void fiber_set_limit(size_t max_fibers);

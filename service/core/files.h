@@ -49,7 +49,7 @@ struct file_place {
     dev_t device;
     ino_t inode;
     off_t size;
-    int fd; /* open for reading, of a file without a name; -1 = `path` is opened */
+    int fd; /* of a file without a name: open for reading; -1: the file is opened by `path` */
     char path[];
 };
 
@@ -117,7 +117,8 @@ struct change_counter { /* all zero: there is no file */
     int64_t ns; /* the file's mtime, since the epoch */
 };
 
-/* Reads the counter. `remote`: the file is on a file server; opens it, as attributes alone may be cached for a minute. */
+/* Reads the counter. `remote`: the file is on a file server; opens it then, as attributes of a file that is not opened may be a minute
+ * old. */
 struct change_counter change_counter_read(const char *path, bool remote);
 
 /* Gives the file, which is created if missing, an mtime that it never had. Not simply by touching it: the kernel's clock has a resolution

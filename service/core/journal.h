@@ -38,10 +38,10 @@ bool journal_slot_work(unsigned i, const struct journal_work **work);
  * calling thread has raised the signal, so that only this thread's work is blamed. Async-signal-safe. */
 void journal_note_end(int number, bool own_fault);
 
-/* What the journal of a process that has ended says. */
+/* Contents of the journal of a process that has ended. */
 struct journal_record {
     pid_t pid;
-    int number;      /* the signal noted; 0: none, the process was killed */
+    int number;      /* signal that ended the process; 0: none was noted, as it exited normally or was killed */
     bool on_purpose; /* a normal exit */
     unsigned count;  /* number of `works`: that of the thread that crashed if it is known, else of all threads */
     struct journal_work works[32];

@@ -19,7 +19,8 @@
 #include "core/metrics.h"
 
 /* LAST_TURNS times LAST_TURN_NS: how long a crash report waits for the writer thread. RING_SIZE: bytes of lines that may wait to be
- * written. LINES_PER_SECOND: limit of one call site. LAST_LINES_S: how long a normal exit waits for the writer thread. */
+ * written. LINES_PER_SECOND: limit of one call site. MAX_MODULES: modules with a level of their own. WRITER_PAUSE_MS: pause of the writer
+ * thread in which more lines collect. LAST_LINES_S: how long a normal exit waits for the writer thread. */
 enum { LAST_TURNS = 20, LAST_TURN_NS = 10000000 };
 enum { RING_SIZE = 1 << 20, LINES_PER_SECOND = 10, MAX_MODULES = 16, WRITER_PAUSE_MS = 20, LAST_LINES_S = 1 };
 
@@ -178,6 +179,7 @@ static bool sink_set_file(struct log_destination *sink, const char *path, struct
     }
     if (sink_open(sink, path))
         return true;
+    /* whoever shows the error says first that a log file cannot be opened */
     sl_fail(error, errno == EACCES ? SL_PERMISSION_DENIED : SL_INTERNAL, "%s: %s", path, strerror(errno));
     return false;
 }

@@ -1,4 +1,4 @@
-/* What log.c (levels, destinations, writer threads) needs of log_format.c (text of lines). */
+/* Shared by log.c (levels, destinations, writer threads) and log_format.c, which makes the text of lines. */
 #pragma once
 
 #include "core/log.h"

@@ -126,7 +126,8 @@ bool loop_descriptors_short(void)
     return getrlimit(RLIMIT_NOFILE, &files) == 0 && (rlim_t)fd > files.rlim_cur / 20 * 19;
 }
 
-/* Runs until loop_stop. uv_run returns earlier only if no handle is active, which does not happen: that of pool_open always is. */
+/* Runs until loop_stop. uv_run returns earlier only if no handle is active, which does not happen: the async handle of pool_open always
+ * is. */
 void loop_run(void)
 {
     while (!stopping)

@@ -371,8 +371,8 @@ static void push_series(const struct metric_pusher *to, enum metric metric, stru
     metrics_push_named(metric, &push, to->push, to->arg);
 }
 
-/* StatsD names of cache look-ups, chosen to be those of another service, which has a name for each group of layers (memory, disk, ...) that
- * can answer a look-up. For each name the look-ups whose label `layer` is in its list are added up. */
+/* StatsD names of cache look-ups. Dashboards made for another service expect them: it counts look-ups by groups of layers (memory, disk,
+ * ...) that have answered them. For each name the look-ups whose label `layer` is in its list are added up. */
 static const struct {
     const char *name, *layers; /* layers that are counted, each between blanks; NULL = all */
 } access_names[] = {

@@ -13,7 +13,7 @@ enum { STORE_BYTES = 16 << 20, MAX_TEXT = 4096 };
 struct shared {
     atomic_uint merge_count; /* incremented before and after the counts of a dead process are merged: odd meanwhile */
     unsigned deaths;         /* processes that have died */
-    int64_t last_s;          /* when the last one died, and why */
+    int64_t last_s;          /* time and reason of the latest death */
     char last_why[sizeof((struct metrics_deaths *)0)->last_why];
 };
 

@@ -27,7 +27,7 @@ static uv_loop_t *loop;
 static size_t max_queued = 10000;
 static size_t given[JOB_CLASSES];          /* jobs submitted and not ended; loop thread */
 static atomic_size_t running[JOB_CLASSES]; /* jobs that run on a thread now */
-static _Atomic uint64_t heavy_done_ns;     /* when a heavy job, or an item of its parallel work, ended last */
+static _Atomic uint64_t heavy_done_ns;     /* when a heavy job, or an item of its parallel work, last ended */
 static const char *const job_names[POOL_JOBS] = {"convert", "walk", "symbolicate", "json", "io", "compress"};
 
 /* Returns how many threads may run heavy jobs: all but one, which is reserved for quick jobs. A single thread alternates between both
@@ -37,7 +37,7 @@ static size_t heavy_threads(void)
     return loop_pool_threads() > 1 ? loop_pool_threads() - 1 : 1;
 }
 
-/* Background jobs have threads of their own, as many as the other jobs have, so that these never wait for a background job. */
+/* Background jobs have as many threads of their own as all other jobs have, so that these other jobs never wait for a background job. */
 unsigned pool_background_threads(unsigned pool_threads)
 {
     return pool_threads;
@@ -56,9 +56,9 @@ struct parallel_team {
     unsigned workers; /* most threads at once, with the caller */
     pthread_mutex_t lock;
     pthread_cond_t idle;
-    unsigned entered;     /* helpers that ever began to work; gives them their worker numbers */
+    unsigned entered;     /* helpers that have begun to work so far; also the latest one's worker number */
     unsigned active;      /* helpers that are working */
-    bool closed, faulted; /* no helper may begin any more; SIGBUS ended a helper's work */
+    bool closed, faulted; /* closed: no helper may begin any more; faulted: SIGBUS has ended a helper's work */
     unsigned lent;        /* loop thread: helpers submitted */
     /* copies of the caller's pointers: valid, as the caller waits for its helpers */
     struct sl_str request_id;
@@ -185,6 +185,7 @@ static void lend_helpers(void)
     for (struct parallel_team *team = SL_LIST_FIRST(&open_teams, struct parallel_team, link), *next; team;
          team = next) {
         next = SL_LIST_NEXT(team, link);
+        /* + 1: the thread that has opened the team works too */
         bool wants = team->lent + 1 < team->workers && atomic_load(&team->next) < team->count;
         while (wants && given[HEAVY] < heavy_threads() && given[HEAVY] + given[QUICK] < loop_pool_threads())
             wants = lend_one(team) && team->lent + 1 < team->workers && atomic_load(&team->next) < team->count;
@@ -282,7 +283,7 @@ struct pool_task {
     struct sl_link link; /* in a list of `flows` or in background_jobs */
     unsigned flow;       /* index in `flows` */
     uint64_t queued_ns, started_ns, ended_ns;
-    bool waits;                  /* is in such a list, not yet submitted */
+    bool waits;                  /* is in a list of `flows` or in background_jobs */
     bool whole, cancelled, done; /* whole: not ended by SIGBUS */
 };
 

@@ -30,7 +30,7 @@ enum pool_job {
     POOL_ELSEWHERE = 32, /* the thread only waits for another process: the journal does not note the work */
 };
 
-/* True if copying or unpacking so many bytes takes more than some milliseconds, so that it needs POOL_HEAVY. */
+/* True if copying or unpacking this many bytes takes more than some milliseconds, so that it needs POOL_HEAVY. */
 static inline bool pool_is_heavy(uint64_t bytes)
 {
     return bytes > 1 << 20;
@@ -69,8 +69,9 @@ unsigned pool_background_threads(unsigned pool_threads);
 
 void pool_set_limit(size_t max_queued);
 size_t pool_queued(void);
-/* True if jobs have waited longer than `most_ms` and no thread has finished one meanwhile. For heavy jobs: since a heavy job, or an item of
- * one's parallel work, ended last. For quick jobs: a job that does nothing, which an earlier call submitted, has not run. */
+/* True if jobs have waited for longer than `most_ms` and no thread has finished one meanwhile. For heavy jobs the time counts from the last
+ * end of a heavy job, or of an item of its parallel work. For quick jobs an earlier call has submitted a job that does nothing: it has not
+ * run since. */
 bool pool_stalled(uint64_t most_ms);
 /* Aborts the process when quick jobs have found no thread for `most_ms`: then all threads are stuck, and only a restart helps. */
 void pool_end_if_stalled(uint64_t most_ms);

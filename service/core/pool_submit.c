@@ -15,7 +15,7 @@
 
 static uv_loop_t *loop;
 static struct sl_list waiting; /* of struct pool_work: not yet given to libuv */
-static unsigned active;        /* works given to libuv and not ended, without background jobs */
+static unsigned active;        /* number of works that libuv has got and not ended, without background jobs */
 
 static void start(struct pool_work *work);
 

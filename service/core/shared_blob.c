@@ -1,5 +1,5 @@
-/* Contents that are moved out of memory are appended to one file until it is full, then to a new one. A file is closed when the last of its
- * contents is released. Released contents return their disk space at once, as a hole (fallocate(2)). */
+/* Contents of shared blobs that are moved out of memory are appended to one file until it is full, then to a new one. A file is closed when
+ * the last of its contents is released. Released contents return their disk space at once, as a hole (fallocate(2)). */
 #include "core/shared_blob.h"
 
 #include <errno.h>
@@ -20,17 +20,17 @@ struct spill_file {
 };
 
 struct shared_blob {
-    unsigned holds, pins; /* references; users of `bytes` (shared_blob_pin) */
+    unsigned holds, pins; /* number of references; number of users of `bytes` (shared_blob_pin) */
     bool moving;          /* being written to a file */
     struct sl_buf bytes;
     size_t size;
     struct memory_reservation memory;
     struct spill_file *file;      /* NULL: in memory only */
     uint64_t offset;              /* within the file */
-    struct fiber_wait_list moved; /* fibers that wait until it is written */
+    struct fiber_wait_list moved; /* fibers that wait until the bytes are written to the file */
 };
 
-static struct spill_file *current; /* to which contents are appended; NULL = none yet */
+static struct spill_file *current; /* the file to which contents are appended now; NULL = none yet */
 static bool opening;               /* a fiber is creating the next file */
 static struct fiber_wait_list opened;
 

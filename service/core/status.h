@@ -1,5 +1,5 @@
 /* Reason phrases of HTTP status codes, from the registry of RFC 9110. */
 #pragma once
 
-/* 404: "Not Found"; "<unknown status code>" if the status is not in the registry */
+/* Returns the reason phrase of a status, such as "Not Found" for 404; "<unknown status code>" if it is not in the registry. */
 const char *status_reason(int status);

@@ -46,7 +46,8 @@ struct value_problems {
     size_t count, capacity;
     size_t errors;
 };
-/* Adds a warning or, with `warning` false, an error about the value `at`; NULL: about the whole document. */
+/* Adds a warning or, with `warning` false, an error about the value `at`, whose dotted path is `path`. `at` NULL: about the whole
+ * document. */
 void value_problem(struct value_problems *problems, const struct value *at, bool warning, const char *path,
                    const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* Adds a note (`info`) about the value `at`. */

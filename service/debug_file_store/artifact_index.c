@@ -34,7 +34,8 @@ static enum sl_code write_ids(struct conversion *conversion, const struct sl_bun
         sl_buf_hex(lines, ids[i], sizeof *ids);
         sl_buf_u8(lines, '\n');
         if (++written > MAX_IDS)
-            code = sl_fail(error, SL_MALFORMED, "the bundle has more than %d debug ids", MAX_IDS);
+            code = sl_fail(error, SL_MALFORMED, "the artifact bundle has more than %d debug ids, which is the limit",
+                           MAX_IDS);
     }
     sl_arena_free(&arena);
     return code;

@@ -1,6 +1,6 @@
 /* Artifact bundles of JavaScript releases in the store of uploaded debug files: archives with scripts, source maps and sources.
  *
- *     objects/artifacts/<aa>/<sha1>            the bundle
+ *     objects/artifacts/<aa>/<sha1>            the bundle; <aa> are the first two digits of <sha1>
  *     uploads/js/ids/<debug id>/<entry>        lists a bundle with a file of that debug id (32 hex digits)
  *     uploads/js/releases/<key>/<entry>        lists a bundle of a release and distribution; <key> is the SHA-1 of these two
  *

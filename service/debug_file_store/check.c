@@ -90,8 +90,8 @@ static enum sl_code describe_objects(struct conversion *conversion, struct sl_by
     struct sl_object_limits object_limits = make_object_limits(limits, &conversion->budget);
     enum sl_code code = sl_archive_open(file, &archive, error);
     if (code == SL_OK && archive.count > CHECKED_OBJECTS)
-        return sl_fail(error, SL_MALFORMED, "the file has %zu objects, more than the %d that are kept", archive.count,
-                       CHECKED_OBJECTS);
+        return sl_fail(error, SL_MALFORMED, "the file has %zu objects; the store of uploads keeps at most %d",
+                       archive.count, CHECKED_OBJECTS);
     for (size_t i = 0; code == SL_OK && i < archive.count; i++) {
         struct sl_object *object;
         code = sl_archive_object(&archive, i, &object_limits, &object, error);
@@ -104,7 +104,8 @@ static enum sl_code describe_objects(struct conversion *conversion, struct sl_by
         code = sl_object_status(object, error);
         sl_object_close(object);
         if (code == SL_OK && !known)
-            code = sl_fail(error, SL_MALFORMED, "files of the format %s are not kept", sl_format_name(info->format));
+            code = sl_fail(error, SL_MALFORMED, "the store of uploads does not keep files of the format %s",
+                           sl_format_name(info->format));
     }
     return code;
 }

@@ -30,7 +30,7 @@ struct checked_object {
 struct upload_check_result {
     uint32_t count; /* of objects: several in a fat Mach-O file, else 1 */
     struct checked_object objects[CHECKED_OBJECTS];
-    char name[CHECKED_NAME]; /* name of the debug file that the file itself gives; may be empty */
+    char name[CHECKED_NAME]; /* debug file name that the file contains; may be empty */
 };
 
 /* Finds out which kind of file INPUT_FILE is. Options: struct reader_limits. The result is struct upload_check_result; there is no output.

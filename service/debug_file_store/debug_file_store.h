@@ -4,7 +4,8 @@
  * uploads (`symbfile.store_dir` or `symbfile.store.filesystem.path`) or in a bucket (`store.s3`, `store.gcs`):
  *
  *     objects/ab/cdef.../debuginfo     a file by its id, as in the unified layout (LAYOUT_UPLOADS)
- *     uploads/sha1/<aa>/<sha1>         the record of a stored file (JSON: ids, name, type), by the SHA-1 of its contents
+ *     uploads/sha1/<aa>/<sha1>         the record of a stored file (JSON: ids, name, type), by the SHA-1 of its contents;
+ *                                      <aa> are the first two digits
  *     objects/artifacts/, uploads/js/  bundles of JavaScript releases (artifacts.h)
  *     uploads/names/<module>/          files with this module name (names.h)
  *     uploads/locks/<aa>               locked while a file below objects/<aa>/ may be replaced
@@ -47,7 +48,8 @@ struct debug_file_record {
     struct sl_str name;         /* base name, as the client sent it */
     struct sl_str type;         /* a word of the configuration key `filetypes` of sources */
     struct sl_str cpu, debug_id, code_id, kind;
-    struct sl_str *features, *paths; /* "debug", "symtab", "unwind", "sources"; where the file is, below objects/ */
+    struct sl_str *features; /* "debug", "symtab", "unwind", "sources" */
+    struct sl_str *paths;    /* where the file is, below objects/ */
     size_t feature_count, path_count;
     uint64_t size;
     uint64_t created_s; /* first upload, since the epoch */
@@ -61,8 +63,8 @@ struct debug_file_upload {
     struct sl_str claimed_code_id; /* lower-case hex; empty = none */
     struct sl_debug_id claimed_id;
     bool has_claimed_id;
-    struct sl_str
-        claimed_any; /* a build id, or a debug id as Breakpad writes it, without a word which of both; empty = none */
+    /* an id of which the client does not say whether it is a build id or a debug id as Breakpad writes it; empty = none */
+    struct sl_str claimed_any;
     struct sl_debug_id name_id; /* read from `name`; used only if neither the file nor the client gives an id */
     bool has_name_id;
     struct sl_str wanted_sha1; /* lower-case hex; refused if the file has another one; empty = any */

@@ -27,6 +27,6 @@ enum sl_code names_put(const struct debug_file_record *record, struct sl_error *
 /* Creates the missing entries below uploads/names/ for all records. `*is_empty`: there are no records. Logs failures, and returns false if
  * there was one. */
 bool names_complete(bool *is_empty) SL_SUSPENDS;
-/* True once names_complete has succeeded in this store: then all stored files have entries. */
+/* True once names_complete has succeeded in this store, and while it has no records: then all stored files have entries. */
 bool names_are_ready(void) SL_SUSPENDS;
 void names_close(void);

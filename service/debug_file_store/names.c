@@ -20,7 +20,7 @@ enum {
     TIME_DIGITS = 11,
     MAX_OF_MODULE = 10000,     /* entries of one module that are looked at */
     MAX_RECORDS = 2 * 1000000, /* entries that names_complete keeps in memory */
-    MAX_OF_PREFIX = 100000,    /* records whose SHA-1 begins with the same byte */
+    MAX_OF_PREFIX = 100000,    /* most records whose SHA-1 begins with the same byte */
     READ_AT_ONCE = 16          /* fibers that read records at the same time */
 };
 #define LAST_TIME 99999999999ull /* the greatest number of TIME_DIGITS digits */
@@ -286,7 +286,7 @@ struct entry_list { /* filled by store_area_walk with add_matching */
     bool is_glob;
     size_t count, max_count;
     uint64_t end_ns;
-    struct sl_buf names;   /* the matching ones, "<module>/<entry>", each with a NUL behind it */
+    struct sl_buf names;   /* names of the matching entries, "<module>/<entry>", each with a NUL behind it */
     struct sl_buf decoded; /* base name, with a slash in front, of the entry that is looked at */
     bool is_cut;           /* there may be more entries: time was up, the list full or memory out */
 };
@@ -506,8 +506,8 @@ bool names_complete(bool *is_empty)
     enum sl_code code =
         store_area_walk(debug_files_area(), SL_STR("uploads/names"), SL_STR(""), add_sha1, &named, &error);
     if (code == SL_OK && named.is_cut)
-        code =
-            sl_fail(&error, SL_UNSUPPORTED, "the names of more than %d files cannot be read into memory", MAX_RECORDS);
+        code = sl_fail(&error, SL_UNSUPPORTED,
+                       "the upload store has more than %d files, too many to complete the list of names", MAX_RECORDS);
     if (code == SL_OK)
         code = pool_run(POOL_IO | POOL_HEAVY, sort_sha1s, &named, &error);
     for (unsigned byte = 0; code == SL_OK && byte < 256; byte++)

@@ -24,7 +24,7 @@ struct debug_file_adding {
     struct upload_check_result found;
     struct sl_str *paths; /* below objects/: where the file was stored, or was already */
     size_t path_count;
-    bool is_new, is_known; /* it was stored under a path; it was under a path already */
+    bool is_new, is_known; /* is_new: it was stored under a path; is_known: it was under a path already */
 };
 
 /* ---- receiving ---- */
@@ -67,7 +67,9 @@ struct debug_file_writing {
 static enum sl_code write_to_tmp(void *arg, struct sl_error *error)
 {
     const struct debug_file_writing *w = arg;
-    return sl_write_all(w->fd, w->bytes) ? SL_OK : sl_fail(error, SL_UNSUPPORTED, "the upload store is full");
+    return sl_write_all(w->fd, w->bytes)
+               ? SL_OK
+               : sl_fail(error, SL_UNSUPPORTED, "cannot write the uploaded file; the upload store is probably full");
 }
 
 enum sl_code debug_file_copy(struct sl_bytes bytes, struct store_tmp_file *file, struct sl_error *error)
@@ -289,7 +291,7 @@ enum sl_code debug_file_best(const struct config *config, const struct object_id
     struct sl_str paths[LAYOUT_MAX_PATHS];
     struct stored_file stored;
     enum debug_file_quality other;
-    enum sl_code code = sl_fail(error, SL_NOT_FOUND, "there is no such file");
+    enum sl_code code = sl_fail(error, SL_NOT_FOUND, "neither the upload store nor a source has a file with these ids");
     size_t count = list_paths(arena, id, type, paths);
     if (count) {
         struct sl_str name = count == SIZE_MAX ? (struct sl_str){NULL, 0} : object_name(arena, paths[0]);
@@ -340,7 +342,7 @@ static enum sl_code copy_file(void *arg, struct sl_error *error)
     struct debug_file_copying *c = arg;
     enum sl_code code = store_area_tmp_file(debug_files_area(), &c->file, error);
     if (code == SL_OK && !sl_write_all(c->file.fd, c->bytes))
-        code = sl_fail(error, SL_UNSUPPORTED, "the upload store is full");
+        code = sl_fail(error, SL_UNSUPPORTED, "cannot write the uploaded file; the upload store is probably full");
     return code;
 }
 

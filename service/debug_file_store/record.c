@@ -109,7 +109,7 @@ enum sl_code debug_files_find(struct sl_str sha1, struct sl_arena *arena, struct
         code = name.data ? store_area_stat(debug_files_area(), name, false, &meta, error)
                          : sl_fail(error, SL_BUSY, "out of memory");
         if (code == SL_OK && meta.size != record->size)
-            code = sl_fail(error, SL_NOT_FOUND, "the file was replaced by another one");
+            code = sl_fail(error, SL_NOT_FOUND, "the uploaded file was replaced by another one");
     }
     return code;
 }

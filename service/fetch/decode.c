@@ -203,7 +203,9 @@ enum sl_code decode_bytes(struct sl_bytes in, enum unpack_format coding, struct 
     case UNPACK_ZSTD: code = decode_zstd(in, out, sink); break;
     case UNPACK_BR: code = decode_brotli(in, out, sink); break;
     case UNPACK_XZ: code = decode_xz(in, out, sink); break;
-    default: code = sl_fail(sink->error, SL_INTERNAL, "the compression format is that of an archive, not a stream");
+    default:
+        code = sl_fail(sink->error, SL_INTERNAL,
+                       "internal error: the compression format is that of an archive, not a stream");
     }
     free(out);
     return code;

@@ -27,7 +27,7 @@ struct deny_host {
 };
 
 enum {
-    SWEEP_AT = 1024,  /* least number of hosts in the table at which those without recent failures are removed */
+    SWEEP_AT = 1024,  /* from this number of hosts in the table on, those without recent failures are removed */
     PROBE_MS = 20000, /* interval of probes, unless set in the options */
     /* longest time that a look-up caches the error of a blocked host, as an operator may unblock it before */
     REMEMBERED_MS = 60000

@@ -411,7 +411,7 @@ static enum sl_code begin_file(int fd, struct sl_error *error)
 {
     struct stat file;
     if (lseek(fd, 0, SEEK_SET) != 0)
-        return sl_fail_errno(error, errno, "cannot truncate the downloaded file");
+        return sl_fail_errno(error, errno, "cannot rewind the downloaded file");
     if (fstat(fd, &file) == 0 && file.st_size == 0)
         return SL_OK;
     return pool_call(POOL_IO, empty_file, &fd, error);

@@ -24,7 +24,7 @@ struct watched { /* a socket of curl that the loop watches */
 struct fetch_state fetch_state;
 static struct fetch_connection_pool pools[DRIVER_POOLS];
 
-/* Tells the transfers that curl has finished about their end. */
+/* Passes the result of each transfer that curl has finished to the transfer. */
 static void collect(struct fetch_connection_pool *pool)
 {
     int left;

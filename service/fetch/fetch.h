@@ -73,8 +73,8 @@ struct fetch_request {
     /* NULL = GET. Other methods send `body` and follow no redirect; HEAD sends none. */
     const char *method;
     struct sl_secret body;
-    /* Returns the URL of each attempt, on the host of `url`, which logs show: for signed URLs that expire. Allocated in the
-     * arena; NULL = out of memory. */
+    /* For signed URLs that expire: returns the URL for an attempt, on the same host as `url`. Logs show `url`. Allocated in the arena; NULL
+     * = out of memory. */
     const char *(*sign)(void *arg, struct sl_arena *arena);
     /* Sets and returns the error for a response with an error status, instead of the usual one; `body` is its body, up to 64 KiB. */
     enum sl_code (*refused)(void *arg, int status, struct sl_str body, struct sl_error *error);
@@ -116,7 +116,7 @@ struct fetch_relay {
     void (*field)(void *arg, struct sl_str name, struct sl_str value);
     void *arg;
 };
-/* Sends the request, appends the response's body to `body` and sets `*status`. */
+/* Sends the request, appends the response's body to `body` and sets `*status`. SL_OK with any HTTP status. */
 enum sl_code fetch_relay(const struct fetch_relay *relay, int *status, struct sl_buf *body,
                          struct sl_error *error) SL_SUSPENDS;
 

@@ -144,7 +144,7 @@ struct hop {         /* texts in the arena */
     bool is_other_host; /* reached by a redirect to another host: credentials are never sent again */
 };
 enum sl_code hop_parse(struct sl_arena *arena, const char *url, struct hop *hop, struct sl_error *error);
-/* Makes the hop `to` of the header `Location` in a response to a request for `from`; user info in it is dropped. */
+/* Parses the header `Location` of a response to a request for `from` into `to`. Drops user info that it contains. */
 enum sl_code hop_follow(struct sl_arena *arena, const struct hop *from, const char *location, struct hop *to,
                         struct sl_error *error);
 bool hop_same_host(const struct hop *a, const struct hop *b); /* true if also scheme and port are the same */
@@ -261,7 +261,8 @@ enum sl_code unwrap_file(int fd, const struct decode_limits *limits, struct sl_e
 /* Replaces the compressed contents of `fd` by the decompressed ones or, if `member` is not empty, an archive by this member. */
 enum sl_code unpack_file(int fd, enum unpack_format coding, struct sl_str member, const struct decode_limits *limits,
                          struct sl_error *error) SL_SUSPENDS;
-/* Replaces the contents of `fd` by those without the content coding. Failures are SL_DOWNLOAD_ERROR, except those of limits. */
+/* Replaces the contents of `fd` by those without the content coding. Damaged contents are SL_DOWNLOAD_ERROR, as the transfer must have
+ * damaged them; other codes are those of unpack_file. */
 enum sl_code decode_file(int fd, enum unpack_format coding, const struct decode_limits *limits,
                          struct sl_error *error) SL_SUSPENDS;
 enum unpack_format detect_wrapper(int fd);     /* returns the compressed format by the file's first bytes. Blocks */

@@ -88,7 +88,7 @@ enum sl_code parts_get(struct exchange *first, struct sl_error *error)
     struct exchange parts[MAX_PARTS], *all[MAX_EXCHANGES] = {first};
     /* allocates no blocks: each range is written at its place in the file */
     if (ftruncate(d->fd, (off_t)first->range.total) != 0)
-        return sl_fail_errno(error, errno, "cannot allocate space for the downloaded file");
+        return sl_fail_errno(error, errno, "cannot extend the downloaded file to its full size");
     size_t count = byte_range_split(&first->range, fetch_state.options.split_size, ranges), started = 0;
     enum sl_code code = SL_OK;
     while (code == SL_OK && started < count) {

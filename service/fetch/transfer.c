@@ -154,7 +154,7 @@ static size_t on_header(char *data, size_t one, size_t size, void *arg)
             return size;
         curl_off_t length = -1;
         curl_easy_getinfo(t->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
-        t->content_length = t->length_overflows ? INT64_MAX : length;
+        t->content_length = t->length_overflows ? INT64_MAX : length; /* curl says -1 for such a length */
         t->head_complete = true;
         t->action = t->decide(t);
         transfer_report(t);

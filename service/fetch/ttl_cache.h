@@ -19,8 +19,8 @@ struct ttl_cache {
     uint64_t error_ns, again_ns;
     uint64_t failure_ns; /* how long errors for which `is_failure` is true are cached; 0 = `error_ns` */
     bool (*is_failure)(enum sl_code code);
-    /* Nanoseconds before a text expires (at most half of its lifetime) from which on the next fiber that wants the text renews it.
-     * Meanwhile, and if the renewal fails, fibers use the old text until it expires. 0 = renew when it has expired. */
+    /* How long before a text expires, in nanoseconds, the next fiber that wants it renews it; at most half of its lifetime. Meanwhile, and
+     * if the renewal fails, fibers use the old text until it expires. 0 = renew when it has expired. */
     uint64_t ahead_ns;
     struct lru lru; /* private */
 };

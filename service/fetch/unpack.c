@@ -59,7 +59,7 @@ static enum sl_code make_out(void *arg, struct sl_error *error)
 {
     struct unpack_request *request = &((struct unpacking *)arg)->request;
     request->out = make_temporary_file();
-    return request->out < 0 ? sl_fail_errno(error, errno, "cannot create a temporary file") : SL_OK;
+    return request->out < 0 ? sl_fail_errno(error, errno, "cannot create a temporary file to decompress to") : SL_OK;
 }
 
 /* Unpacks in this process, on the calling thread, from a mapping of the file into the temporary file. SL_TIMEOUT if the time limit

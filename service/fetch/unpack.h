@@ -37,7 +37,7 @@ struct unpack_call {
     struct unpack_options options;
     struct sl_str member; /* UNPACK_TAR: name of the wanted member */
     int out;              /* descriptor that the output is written to, from its current offset on */
-    /* Called for each piece of at most 256 KiB of output: false ends the call with SL_CANCELLED. NULL = never. */
+    /* Called for each piece of at most 256 KiB of output: false ends the call with SL_CANCELLED. NULL = not called. */
     bool (*may_continue)(void *arg);
     void *arg;
 };
@@ -46,7 +46,8 @@ struct unpack_call {
  * out of memory; SL_INTERNAL: `out` cannot be written; SL_CANCELLED: may_continue returned false. Blocks, so it is for pool threads. */
 enum sl_code unpack_bytes(const struct unpack_call *call, struct unpack_result *result, struct sl_error *error);
 
-/* Returns the compressed format that a file has by its first bytes (six are enough); UNPACK_NONE if it has none of these. */
+/* Returns the compressed format that a file has by its first bytes (six are enough); UNPACK_NONE if it has none of these, or fewer than 4
+ * bytes. */
 enum unpack_format unpack_detect(struct sl_bytes head);
 
 /* ---- who runs it ---- */

@@ -55,7 +55,7 @@ static enum sl_code bad_archive(struct archive *a, struct decode_sink *sink)
     return sl_fail(sink->error, SL_MALFORMED, "%s", text ? text : "corrupt archive");
 }
 
-/* True if libarchive can read on after this status. ARCHIVE_WARN concerns only the names of members, which do not matter here. */
+/* True if libarchive can read on after this status. ARCHIVE_WARN concerns the name or attributes of a member; its contents can be read. */
 static bool usable(int status)
 {
     return status == ARCHIVE_OK || status == ARCHIVE_WARN;

@@ -146,6 +146,7 @@ static size_t scheme_size(const char *text)
  * unreserved characters. Such a URL is valid without a check by libcurl, which need not be loaded then. */
 static bool is_plain_url(const char *text)
 {
+    /* characters of the path; but for '/', also those of the host */
     static const bool path[256] = {['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['0' ... '9'] = true, ['-'] = true,
                                    ['.'] = true,         ['_'] = true,         ['~'] = true,         ['/'] = true};
     bool scheme = strncmp(text, "http://", 7) == 0, secure = strncmp(text, "https://", 8) == 0;
