@@ -200,8 +200,8 @@ static bool put_plain_number(struct log_line *line, double number)
     int places = 0;
     if (!(number >= 0.0001 && number < 999999))
         return false;
-    for (; number * (double)scale < 99999.95;
-         scale *= 10) /* to six digits before the point; from 99999.95 on, rounding gives six */
+    /* scales to six digits before the point: from 99999.95 on, rounding gives six */
+    for (; number * (double)scale < 99999.95; scale *= 10)
         places++;
     whole = (uint64_t)(number * (double)scale + 0.5);
     put_u64(line, whole / scale);
@@ -242,13 +242,13 @@ static void put_value(struct log_line *line, const struct log_field *field, bool
         put_number(line, field, json);
         return;
     }
-    struct sl_str first = {"", 0}, text = field->str;
+    struct sl_str scheme = {"", 0}, text = field->str;
     if (field->type == LOG_FIELD_URL)
-        url_pieces(field->str, &first, &text);
-    bool quoted = json || needs_quotes(text) || (first.size && needs_quotes(first));
+        url_pieces(field->str, &scheme, &text);
+    bool quoted = json || needs_quotes(text) || (scheme.size && needs_quotes(scheme));
     if (quoted)
         put_char(line, '"');
-    put_text(line, first, json, quoted);
+    put_text(line, scheme, json, quoted);
     put_text(line, text, json, quoted);
     if (quoted)
         put_char(line, '"');

@@ -86,7 +86,7 @@ void loop_init(unsigned pool_threads)
     uv_timer_start(&lag_timer, on_lag_timer, LAG_PERIOD_MS, 0);
 }
 
-/* The time since loop_init less the time in which the loop waited for events; 0 without a loop. */
+/* Returns the time since loop_init less the time in which the loop waited for events; 0 without a loop. */
 double loop_busy_seconds(void)
 {
     uint64_t start = started_ns;

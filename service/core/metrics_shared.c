@@ -45,7 +45,7 @@ bool metrics_map_shared(size_t processes)
     return true;
 }
 
-/* A new mapping is all zeros, which is an empty store. Series are allocated behind the struct at its beginning. */
+/* A new mapping is all zeros, which is an empty store. Series are allocated behind the struct at its beginning, aligned to 16 bytes. */
 void metrics_set_process(size_t index)
 {
     if (!all.stores)

@@ -110,7 +110,7 @@ static void metrics_sum_text(struct metrics_text_sum *s, struct sl_str text)
         while (sl_str_starts(line, SL_STR("# ")) && !sl_str_equal(line, SL_STR("# EOF"))) {
             head.size = (size_t)(line.data + line.size - head.data);
             if (!sl_str_next_line(&text, &line))
-                line = SL_STR("");
+                line = SL_STR(""); /* the text ends with these comment lines */
         }
         if (head.size)
             family = find_family(s, head);

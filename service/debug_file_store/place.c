@@ -113,7 +113,8 @@ static bool claim_fits(const struct debug_file_upload *u, const struct checked_o
 {
     struct sl_str own = sl_str(object->code_id), claimed = u->claimed_code_id;
     bool has_id = sl_debug_id_has_uuid(&object->debug_id);
-    if (u->has_claimed_id && has_id && memcmp(u->claimed_id.uuid, object->debug_id.uuid, 16) != 0)
+    if (u->has_claimed_id && has_id &&
+        memcmp(u->claimed_id.uuid, object->debug_id.uuid, 16) != 0) /* the age may differ */
         return false;
     if (!any_id_fits(u->claimed_any, object, u->arena))
         return false;
@@ -256,7 +257,7 @@ static size_t list_paths(struct sl_arena *arena, const struct object_id *id, enu
     /* layout_paths uses the code id for ELF and the debug id for PE; for a source bundle with a code id, ELF gives both */
     if (type == FILE_SOURCEBUNDLE || type == FILE_BREAKPAD)
         wanted.type = type == FILE_SOURCEBUNDLE && id->code_id.size ? OBJECT_ELF : OBJECT_PE;
-    if (type == FILE_PROGUARD)
+    if (type == FILE_PROGUARD) /* of its ids only the debug id counts */
         wanted = (struct object_id){.debug_id = id->debug_id, .has_debug_id = id->has_debug_id};
     size_t count = layout_paths(arena, LAYOUT_UPLOADS, CASING_DEFAULT, &wanted, type, paths);
     if (count == SIZE_MAX)
@@ -405,7 +406,7 @@ static enum sl_code place_at(struct debug_file_adding *a, const struct object_id
         code = put_better(a, id, quality, name, taken, &same, error);
     a->is_new = a->is_new || (code == SL_OK && *taken && !same);
     a->is_known = a->is_known || same;
-    sl_close(lock);
+    sl_close(lock); /* unlocks the directory */
     if (code == SL_OK && *taken && !same)
         invalidate(path, arena);
     if (code == SL_OK && *taken)
@@ -417,10 +418,9 @@ static enum sl_code place_at(struct debug_file_adding *a, const struct object_id
  * that also has code is tried once more as the executable, which may be missing or worse. */
 static enum sl_code place(struct debug_file_adding *a, const struct checked_object *object, struct sl_error *error)
 {
-    static const enum file_type executables[FILE_TYPES] = {/* 0 for all other types */
-                                                           [FILE_ELF_DEBUG] = FILE_ELF_CODE,
-                                                           [FILE_MACH_DEBUG] = FILE_MACH_CODE,
-                                                           [FILE_WASM_DEBUG] = FILE_WASM_CODE};
+    /* 0 for all other types */
+    static const enum file_type executables[FILE_TYPES] = {
+        [FILE_ELF_DEBUG] = FILE_ELF_CODE, [FILE_MACH_DEBUG] = FILE_MACH_CODE, [FILE_WASM_DEBUG] = FILE_WASM_CODE};
     struct sl_str paths[LAYOUT_MAX_PATHS];
     struct object_id id = make_id(object);
     struct sl_arena *arena = a->upload->arena;
@@ -574,7 +574,7 @@ enum sl_code debug_file_add(const struct config *config, struct debug_file_uploa
 {
     struct debug_file_adding *a = calloc(1, sizeof *a);
     enum sl_code code = a ? pool_map_fd(u->file->fd, &a->mapping, error) : sl_fail(error, SL_BUSY, "out of memory");
-    u->record = (struct debug_file_record){.debug_id = SL_STR("")};
+    u->record = (struct debug_file_record){.debug_id = SL_STR("")}; /* conclude logs the debug id */
     u->status = 0;
     uint64_t size = code == SL_OK ? a->mapping.bytes.size : 0;
     if (code == SL_OK && size > config->uploads_store.max_file_size) {

@@ -41,7 +41,8 @@ struct sl_str object_name(struct sl_arena *arena, struct sl_str path)
     return sl_buf_move_to_arena(&name, arena);
 }
 
-/* True if the configuration has a key that may upload, or the directory of uploads has files. Without either a store would be of no use. */
+/* True if the configuration has a key that may upload, or if the directory of uploads has a directory objects/, so was used as a store
+ * before. Without either a store would be of no use. */
 static bool is_wanted(const struct config *config)
 {
     char objects[520];
@@ -60,8 +61,8 @@ static bool make_source(void)
     return store_area_source(&store.area, &store.arena, SL_STR("objects"), &store.source);
 }
 
-/* Makes the directory the store's, and creates its subdirectory objects/. Does not if it is shared (symbfile.shared_dir) and does not
- * exist: then it is probably not mounted yet. */
+/* Makes the directory the store's, and creates its subdirectory objects/. Creates nothing if the directory is shared (symbfile.shared_dir)
+ * and does not exist: then it is probably not mounted yet. */
 static void use_directory(const struct config *config)
 {
     char objects[520];

@@ -69,7 +69,7 @@ static void sweep(uint64_t now)
     for (struct sl_map_entry *e = NULL; (e = sl_map_next(&hosts, e));) {
         struct deny_host *host = e->value;
         if (may_remove(host, now)) {
-            sl_map_remove(&hosts, host->name);
+            sl_map_remove(&hosts, host->name); /* moves no other entry, so the loop may go on */
             free(host);
         }
     }
@@ -85,8 +85,8 @@ static struct deny_host *find_host(struct sl_str name)
     uint64_t capacity = window_ms() / bucket_ms() + 1;
     if (capacity > 4096) /* bounds the memory of a host: then failures in the oldest part of a window are not counted */
         capacity = 4096;
-    size_t table = sizeof *host + (size_t)capacity * sizeof *host->buckets;
-    host = sl_map_add(&hosts, name, table, &name);
+    size_t bytes = sizeof *host + (size_t)capacity * sizeof *host->buckets;
+    host = sl_map_add(&hosts, name, bytes, &name); /* `name` becomes a copy behind the buckets */
     if (!host)
         return NULL;
     host->capacity = (size_t)capacity;

@@ -357,7 +357,7 @@ static enum sl_code carry_out(struct exchange *e, struct hops *hops, bool *again
     switch (e->verdict) {
     case COMPLETE:
     case PARTIAL: return end_of_body(e, error);
-    case EMPTY: e->download->coding = UNPACK_NONE; return SL_OK;
+    case EMPTY: e->download->coding = UNPACK_NONE; return SL_OK; /* nothing to decode */
     case WITHOUT_RANGE: hops->ranged = false; break;
     case REDIRECT:
         code = discard(e, error);

@@ -184,7 +184,7 @@ static void driver_init(void)
         curl_multi_setopt(pool->multi, CURLMOPT_SOCKETDATA, pool);
         curl_multi_setopt(pool->multi, CURLMOPT_TIMERFUNCTION, on_timeout);
         curl_multi_setopt(pool->multi, CURLMOPT_TIMERDATA, pool);
-        curl_multi_setopt(pool->multi, CURLMOPT_MAXCONNECTS, 128L);
+        curl_multi_setopt(pool->multi, CURLMOPT_MAXCONNECTS, 128L); /* idle connections that are kept */
     }
     static const char *const variables[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)

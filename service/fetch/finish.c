@@ -81,6 +81,7 @@ enum sl_code download_finish(struct fetch_download *d, struct sl_error *error)
                                 .refuse_pages = request->refuse_pages,
                                 .is_html = d->is_html};
     struct decode_limits limits = {.max_size = d->max_size, .timeout_ns = d->limit.ns};
+    /* in time of clock_mono_ns, which is loop_now_ms in nanoseconds */
     limits.until_ns = d->limit.until_ms < UINT64_MAX / MS_NS ? d->limit.until_ms * MS_NS : UINT64_MAX;
     enum sl_code code = d->coding == UNPACK_NONE ? SL_OK : decode_file(d->fd, d->coding, &limits, error);
     bool is_finished = code != SL_OK || (f.keep_wrapper && !f.refuse_empty && !f.refuse_pages);

@@ -53,6 +53,7 @@ static enum sl_code relay_exchange(const struct fetch_relay *relay, struct trans
     if (!add_headers(&t->headers, relay) || !transfer_start(t))
         return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = transfer_wait_end(t, t->head, error);
+    /* BODY_STOP: relay_decide has refused the Content-Length */
     if (code == SL_OK && (t->too_long || (t->head_complete && t->action == BODY_STOP)))
         code = fetch_too_large(error);
     if (code == SL_OK)

@@ -32,7 +32,7 @@ static struct slot_host *get_host(struct sl_str name)
     struct slot_host *host = sl_map_get(&hosts, name);
     if (host)
         return host;
-    host = sl_map_add(&hosts, name, sizeof *host, &name);
+    host = sl_map_add(&hosts, name, sizeof *host, &name); /* `name` becomes a copy behind the struct */
     if (host)
         host->name = name;
     return host;

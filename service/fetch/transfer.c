@@ -169,8 +169,8 @@ static size_t on_header(char *data, size_t one, size_t size, void *arg)
 }
 
 /* ---- the body ---- */
-/* Called by curl for each piece of the body: adds it to the spool, or discards it. Returning less than `size` ends the transfer. If the
- * disk is slower than the network, so that the spool has no room, pauses the transfer; transfer_store lets it go on. */
+/* Called by curl for each piece of the body (`one` is always 1): adds it to the spool, or discards it. Returning less than `size` ends the
+ * transfer. If the disk is slower than the network, so that the spool has no room, pauses the transfer; transfer_store lets it go on. */
 static size_t on_body(char *data, size_t one, size_t size, void *arg)
 {
     struct transfer *t = arg;
@@ -273,6 +273,7 @@ void fetch_log_state(void)
                                            LOG_U64("bytes", t->stored),
                                            LOG_U64("silent_ms", loop_now_ms() - t->last_progress_ms),
                                            {.key = NULL}};
+        /* NULL: without a rate limit */
         log_write(NULL, LOG_INFO, "state", __FILE__, __LINE__, "download", fields);
     }
 }

@@ -77,6 +77,7 @@ static struct ttl_cache_entry *use_entry(struct ttl_cache *cache, const uint8_t 
     memcpy(entry->key, key, KEY_BYTES);
     entry->lru.key = (struct sl_str){(const char *)entry->key, KEY_BYTES};
     entry->users = 1;
+    /* set here, as users of a ttl_cache set only its options */
     lru->max_size = UINT64_MAX;
     lru->max_count = cache->capacity;
     lru->release = ttl_cache_release;

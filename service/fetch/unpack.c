@@ -15,11 +15,11 @@
 
 enum { COPY_PIECE = 64 << 20 };
 
-static unpack_runner *set_runner; /* decompresses in a worker process; NULL = on the pool. Loop thread */
+static unpack_runner *worker_runner; /* decompresses in a worker process; NULL = on the pool. Loop thread */
 
 void unpack_set_runner(unpack_runner *runner)
 {
-    set_runner = runner;
+    worker_runner = runner;
 }
 
 /* ---- the steps ---- */
@@ -149,12 +149,12 @@ static enum pool_job copy_class(int fd)
 static enum sl_code run(struct unpacking *u, struct sl_error *error)
 {
     uint64_t now = clock_mono_ns(), until = u->limits.until_ns;
-    if (!set_runner)
+    if (!worker_runner)
         return pool_call(POOL_CONVERT, unpack_mapped, u, error);
     if (now >= until)
         return fail_for_time_limit(error, u->limits.timeout_ns);
     u->request.time_ns = until == UINT64_MAX ? UINT64_MAX : until - now;
-    enum sl_code code = set_runner(&u->request, error);
+    enum sl_code code = worker_runner(&u->request, error);
     return code == SL_TIMEOUT ? fail_for_time_limit(error, u->limits.timeout_ns) : code;
 }
 

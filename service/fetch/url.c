@@ -24,7 +24,7 @@ static const char *url_lower(const char *text)
 
 /* True if hop->url, which was built from the parts, parses to the same host and port and has no user. Percent-decoding may have made the
  * host a number, which as a part of a URL is another host (an IPv4 address). */
-static bool stable(struct sl_arena *arena, CURLU *url, const struct hop *hop)
+static bool parses_back(struct sl_arena *arena, CURLU *url, const struct hop *hop)
 {
     if (curl_url_set(url, CURLUPART_URL, hop->url, 0) != CURLUE_OK)
         return false;
@@ -35,7 +35,7 @@ static bool stable(struct sl_arena *arena, CURLU *url, const struct hop *hop)
 }
 
 /* Fills in the parts of a hop from a parsed http(s) URL. User and password are taken out of the URL, so that they appear in no log, and the
- * fragment, which is never sent. */
+ * fragment, which is never sent. Fails for the port 0. */
 static enum sl_code fill(struct sl_arena *arena, CURLU *url, struct hop *hop, struct sl_error *error)
 {
     hop->scheme = url_part(arena, url, CURLUPART_SCHEME, 0);
@@ -51,7 +51,7 @@ static enum sl_code fill(struct sl_arena *arena, CURLU *url, struct hop *hop, st
     hop->path = url_part(arena, url, CURLUPART_PATH, 0);
     hop->url = url_part(arena, url, CURLUPART_URL, 0);
     if (!hop->host || !hop->port || !hop->path || !hop->url || strtol(hop->port, NULL, 10) == 0 ||
-        !stable(arena, url, hop))
+        !parses_back(arena, url, hop))
         return sl_fail(error, SL_DOWNLOAD_ERROR, "invalid URL");
     return SL_OK;
 }
@@ -146,14 +146,14 @@ static size_t scheme_size(const char *text)
  * unreserved characters. Such a URL is valid without a check by libcurl, which need not be loaded then. */
 static bool is_plain_url(const char *text)
 {
-    /* characters of the path; but for '/', also those of the host */
-    static const bool path[256] = {['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['0' ... '9'] = true, ['-'] = true,
-                                   ['.'] = true,         ['_'] = true,         ['~'] = true,         ['/'] = true};
-    bool scheme = strncmp(text, "http://", 7) == 0, secure = strncmp(text, "https://", 8) == 0;
-    const char *host = text + (secure ? 8 : 7), *at = host;
-    while (scheme + secure > 0 && path[(uint8_t)*at] && *at != '/')
+    /* the characters of hosts and paths; a host has no '/' */
+    static const bool plain[256] = {['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['0' ... '9'] = true, ['-'] = true,
+                                    ['.'] = true,         ['_'] = true,         ['~'] = true,         ['/'] = true};
+    bool is_http = strncmp(text, "http://", 7) == 0, is_https = strncmp(text, "https://", 8) == 0;
+    const char *host = text + (is_https ? 8 : 7), *at = host;
+    while (is_http + is_https > 0 && plain[(uint8_t)*at] && *at != '/')
         at++;
-    if (scheme + secure == 0 || at == host)
+    if (is_http + is_https == 0 || at == host)
         return false;
     if (*at == ':') {
         char *end;
@@ -164,7 +164,7 @@ static bool is_plain_url(const char *text)
     }
     if (*at && *at != '/')
         return false;
-    while (path[(uint8_t)*at])
+    while (plain[(uint8_t)*at])
         at++;
     return *at == '\0';
 }
