@@ -139,7 +139,7 @@ static enum sl_code set_tables(struct walks_work *w, struct sl_reader *r, struct
     uint32_t count = read_count(r, TABLE_BYTES);
     size_t next = 0;
     enum sl_code code = SL_OK;
-    w->tables = SL_ARENA_ARRAY(&w->arena, struct walk_table, count + 1);
+    w->tables = SL_ARENA_ARRAY(&w->arena, struct walk_table, count + 1); /* + 1: never empty */
     if (!w->tables)
         return sl_budget_fail(w->arena.budget, error);
     for (uint32_t i = 0; i < count && code == SL_OK; i++) {
@@ -219,7 +219,7 @@ static enum sl_code walk_all(struct walks_work *w, struct sl_error *error)
 {
     struct sl_reader r = sl_reader(converter_input_bytes(w->call, INPUT_WALKS), false);
     size_t modules = w->dump.crash.module_count;
-    w->modules = SL_ARENA_ARRAY(&w->arena, struct sl_walk_module, modules + 1);
+    w->modules = SL_ARENA_ARRAY(&w->arena, struct sl_walk_module, modules + 1); /* + 1: never empty */
     if (!w->modules)
         return sl_budget_fail(w->arena.budget, error);
     for (size_t i = 0; i < modules; i++) {

@@ -626,7 +626,8 @@ static uint64_t quick_stall_ms(void)
     return probe.waits ? now - probe.since_ms : 0;
 }
 
-/* Returns how long the oldest heavy job has waited since a heavy job, or an item of one's parallel work, ended last; 0 if none waits. */
+/* Returns how long the oldest queued heavy job has waited, but counts only from the last end of a heavy job or of an item of its parallel
+ * work; 0 if none is queued. */
 static uint64_t heavy_stall_ms(void)
 {
     uint64_t now = uv_hrtime(), oldest = now, done = atomic_load(&heavy_done_ns);

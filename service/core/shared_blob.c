@@ -39,8 +39,8 @@ struct shared_blob *shared_blob_new(struct sl_buf *bytes)
     struct shared_blob *content = calloc(1, sizeof *content);
     if (!content)
         return NULL;
-    if (bytes->capacity > bytes->size + bytes->size / 8 &&
-        bytes->size) { /* shrink a buffer that grew by more than it needs */
+    /* shrinks a buffer of which more than 1/8 is unused */
+    if (bytes->capacity > bytes->size + bytes->size / 8 && bytes->size) {
         uint8_t *fitting = realloc(bytes->data, bytes->size);
         bytes->data = fitting ? fitting : bytes->data;
         bytes->capacity = fitting ? bytes->size : bytes->capacity;
@@ -191,7 +191,7 @@ static enum sl_code begin_file(const char *directory, struct sl_error *error)
     opening = true;
     enum sl_code code = pool_run(POOL_IO, content_open_file, &o, error);
     opening = false;
-    fiber_wake_all(&opened);
+    fiber_wake_all(&opened); /* they run later, when this fiber has set `current` */
     if (code == SL_OK && o.fd < 0) {
         char what[256];
         snprintf(what, sizeof what, "cannot create a temporary file in %s", directory);

@@ -166,7 +166,7 @@ static void end_line(const char *kind, double rate, const struct metric_push *pu
         sl_buf_cstr(&tags, statsd.options.tags);
         if (push->is_mozilla)
             statsd_add_tag(&tags, SL_STR("host"), sl_str(statsd.options.host));
-        for (int i = 0; i < 4 && push->label_names[i]; i++)
+        for (int i = 0; i < METRIC_LABELS && push->label_names[i]; i++)
             if (push->sample.labels[i][0])
                 statsd_add_tag(&tags, sl_str(push->label_names[i]), sl_str(push->sample.labels[i]));
     }

@@ -19,7 +19,7 @@ static enum sl_code write_ids(struct conversion *conversion, const struct sl_bun
 {
     struct sl_arena arena = {.budget = &conversion->budget};
     size_t count = sl_bundle_count(bundle), found = 0;
-    uint8_t(*ids)[16] = sl_arena_zalloc(&arena, count + 1, sizeof *ids);
+    uint8_t(*ids)[16] = sl_arena_zalloc(&arena, count + 1, sizeof *ids); /* + 1: never empty */
     enum sl_code code = ids ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     for (size_t i = 0; ids && i < count; i++) {
         const struct sl_bundle_file *file = sl_bundle_file(bundle, i);

@@ -131,7 +131,7 @@ static enum sl_code list_bundle(struct sl_str sha1, struct sl_str ids, const str
                                 struct sl_error *error)
 {
     struct sl_arena arena = {0};
-    size_t most = ids.size / (ID_HEX + 1) + 1, count = 0;
+    size_t most = ids.size / (ID_HEX + 1) + 1, count = 0; /* + 1: never empty */
     uint64_t now_us = clock_wall_us();
     struct sl_str *names = SL_ARENA_ARRAY(&arena, struct sl_str, most);
     for (size_t at = 0; names && at + ID_HEX < ids.size; at += ID_HEX + 1)
@@ -152,7 +152,7 @@ static enum sl_code index_bundle(int fd, struct indexing *indexing, struct sl_er
 {
     struct conversion_description about = {.size = get_file_size(fd)};
     struct converter_call call = {.out = -1};
-    enum sl_code code = cache_tmp_create(&indexing->ids, true, error);
+    enum sl_code code = cache_tmp_create(&indexing->ids, true, error); /* true: a file without a name */
     if (code != SL_OK)
         return code;
     call.out = indexing->ids.fd;

@@ -318,7 +318,7 @@ static bool add_matching(void *arg, struct sl_str name)
     list->count++;
     sl_buf_str(&list->names, name);
     sl_buf_u8(&list->names, '\0');
-    list->is_cut = list->names.failed || list->decoded.failed;
+    list->is_cut = list->names.failed || list->decoded.failed; /* out of memory */
     return !list->is_cut;
 }
 
