@@ -514,6 +514,7 @@ bool fiber_sleep(uint64_t ms)
 /* ---- groups ---- */
 void fiber_group_init(struct fiber_group *group, struct fiber_group *parent)
 {
+    /* below a cancelled group, it is cancelled from the start */
     *group = (struct fiber_group){.parent = parent, .cancelled = parent && parent->cancelled};
     if (!parent)
         return;

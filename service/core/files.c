@@ -26,7 +26,7 @@ bool files_sync_directory(const char *path)
     if (fd < 0)
         return false;
     bool good = fsync(fd) == 0 || errno == EINVAL; /* EINVAL: the file system cannot sync directories */
-    int reason = errno;
+    int reason = errno;                            /* close may change it */
     close(fd);
     errno = reason;
     return good;
@@ -91,7 +91,8 @@ uint64_t files_random(void)
     uint64_t random;
     if (getrandom(&random, sizeof random, 0) == (ssize_t)sizeof random)
         return random;
-    /* getrandom fails if seccomp forbids it, so mix the time, a counter and the process id. */
+    /* getrandom fails if seccomp forbids it, so mix the time, a counter and the process id. The factor (2^64 / golden ratio) spreads near
+     * times over all bits. */
     clock_gettime(CLOCK_REALTIME, &now);
     return ((uint64_t)now.tv_sec * (uint64_t)second_ns + (uint64_t)now.tv_nsec) * 0x9E3779B97F4A7C15u + count++ +
            (uint64_t)getpid();
@@ -329,7 +330,7 @@ bool change_counter_bump(const char *path, bool exclusive, struct change_counter
         times[0] = times[1] = (struct timespec){*made / second_ns, *made % second_ns};
         good = futimens(fd, times) == 0;
     }
-    int reason = errno;
+    int reason = errno; /* close may change it */
     sl_close(fd);
     errno = reason;
     return good;

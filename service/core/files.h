@@ -53,7 +53,7 @@ struct file_place {
     char path[];
 };
 
-/* Describes the open file `fd`, whose name is `path`. NULL when out of memory. */
+/* Describes the open file `fd`, whose name is `path`. NULL when out of memory, or if fstat(2) fails. */
 struct file_place *file_place_new(const char *path, int fd);
 
 /* Describes the open file `fd` without a name, by a further descriptor of it that is open until file_place_free. NULL when out of

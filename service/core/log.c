@@ -173,7 +173,7 @@ static bool sink_set_file(struct log_destination *sink, const char *path, struct
     sink->path = path ? strdup(path) : NULL;
     if (!path) {
         int old = atomic_exchange(&sink->fd, -1);
-        sink_flush(sink);
+        sink_flush(sink); /* afterwards the writer thread does not use `old` any more */
         sl_close(old);
         return true;
     }
