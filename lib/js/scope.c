@@ -60,8 +60,8 @@ enum sl_code sl_js_scopes_read(struct sl_js_scopes *scopes, struct sl_str text, 
         .at = begin,
         .begin = begin,
         .end = begin + text.size,
-        .async = true, /* `await` is allowed in modules */
-        .async_at = UNKNOWN,
+        .async = true,       /* `await` is allowed in modules */
+        .async_at = UNKNOWN, /* no operand `async` has been read */
         .scopes = scopes,
         .account.budget = budget,
         .error = error,

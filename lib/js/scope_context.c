@@ -26,9 +26,9 @@ void js_pop_soft(struct js_parser *p)
 {
     struct js_level *top = js_top(p);
     if (top->kind == L_ASSIGN) {
-        p->base = top->scope; /* as before the assignment: drops the steps `a`, `.b` of its target `a.b` */
+        p->base = top->scope; /* where the chain of names began in p->steps before: drops the target `a.b` */
     } else if (top->kind == L_ARROW) {
-        js_close_scope(p, top->scope, p->token_end);
+        js_close_scope(p, top->scope, p->token_end); /* without braces the function ends with its last token */
         p->async = top->flags & WAS_ASYNC;
         p->generator = top->flags & WAS_GENERATOR;
     }
@@ -48,8 +48,9 @@ void js_step(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32
         p->steps[p->step_count++] = (struct js_step){at, size, kind, node};
 }
 
-/* Adds a part of a name and returns its index; UNKNOWN, with p->code set, when out of memory. A text of more than SL_MAX_NAME bytes is left
- * out of names, as its kind becomes SL_JS_COVER; so the size of others fits 24 bits. */
+/* Adds a part of a name and returns its index, which is below the special values SL_JS_NAME_IS_COMPLETE and SL_JS_NONE; UNKNOWN, with
+ * p->code set, when out of memory. A text of more than SL_MAX_NAME bytes is left out of names, as its kind becomes SL_JS_COVER; so the size
+ * of others fits 24 bits. */
 uint32_t js_part(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32_t size, uint32_t outer)
 {
     struct sl_js_scopes *s = p->scopes;
@@ -79,12 +80,13 @@ static bool may_begin_pattern(const struct js_level *level)
     }
 }
 
-/* Makes name parts of an assignment's target `a.b` and returns the last one. If the assignment may turn out to be a default value in a
- * pattern, adds a part SL_JS_DEFAULT and returns it: its `at` is the last part of the target, its `outer` the parameter `outer`, the part
- * that belongs to the construct around the assignment. resolve_parts() chooses one of the two. UNKNOWN when out of memory. */
+/* Makes name parts of an assignment's target `a.b`, which is level->size steps from level->at on, and returns the last one. If the
+ * assignment may turn out to be a default value in a pattern, adds a part SL_JS_DEFAULT and returns it: its `at` is the last part of the
+ * target, its `outer` the parameter `outer`, the part that belongs to the construct around the assignment. resolve_parts() chooses one of
+ * the two. UNKNOWN when out of memory. */
 static uint32_t make_assigned_parts(struct js_parser *p, const struct js_level *level, uint32_t outer)
 {
-    uint32_t last = SL_JS_NAME_IS_COMPLETE;
+    uint32_t last = SL_JS_NAME_IS_COMPLETE; /* to the left of the first part there is none */
     for (uint32_t i = 0; i < level->size && last != UNKNOWN; i++) {
         const struct js_step *step = &p->steps[level->at + i];
         last = js_part(p, (enum sl_js_part_kind)step->kind, step->at, step->size, last);
@@ -122,6 +124,7 @@ static uint32_t make_part_of_level(struct js_parser *p, const struct js_level *l
             p->scopes->parts[part].direct = 1;
         return part;
     case L_FIELD:
+        /* `what`: the kind of its key */
         part = js_part(p, (enum sl_js_part_kind)level->what, level->at, level->size, outer);
         if (part != UNKNOWN)
             p->scopes->parts[part].field = 1;
@@ -138,7 +141,7 @@ static uint32_t make_part_of_level(struct js_parser *p, const struct js_level *l
     case L_SUBSCRIPT:
     case L_KEY: return make_bracket_part(p, level, SL_JS_COVER, outer);
     case L_CLASS:
-        if (!level->size)
+        if (!level->size) /* a class without a name */
             return outer;
         /* a class expression continues the name around it, a declaration does not */
         return js_part(p, SL_JS_IDENTIFIER, level->at, level->size,
@@ -177,6 +180,7 @@ uint32_t js_open_scope(struct js_parser *p, uint32_t start, enum sl_js_scope_kin
         p->late[p->late_count] = scope;
         return p->late_count++ | LATE;
     }
+    /* numbers of scopes stay below the special values, which begin at SL_JS_NAME_IS_COMPLETE */
     if (!check_grown(p, s->count < SL_JS_NAME_IS_COMPLETE && sl_account_grow(&s->account, &s->items, &s->capacity,
                                                                              (size_t)s->count + 1, sizeof *s->items)))
         return SL_JS_NONE;
@@ -269,7 +273,7 @@ static void resolve_parts(struct sl_js_scopes *s)
     for (uint32_t i = 0; i < s->part_count; i++)
         s->parts[i].outer = skip_left_out(s, s->parts[i].outer);
     for (uint32_t i = 0; i < s->count; i++)
-        s->items[i].name = skip_left_out(s, s->items[i].name) & SL_JS_NONE;
+        s->items[i].name = skip_left_out(s, s->items[i].name) & SL_JS_NONE; /* the mask: all values fit 29 bits */
     for (uint32_t i = 0; i < s->part_count; i++)
         if (s->parts[i].kind == SL_JS_PROPERTY) /* a kind for parsing only; those left are shown as identifiers */
             s->parts[i].kind = SL_JS_IDENTIFIER;

@@ -37,7 +37,7 @@ enum js_state js_named_operand(struct js_parser *p, const uint8_t *end, enum sl_
     uint32_t at = js_offset(p), size = (uint32_t)(end - p->at);
     p->operand = O_CHAIN;
     p->operand_at = at;
-    p->step_count = p->base;
+    p->step_count = p->base; /* forgets the chain of the operand before */
     js_step(p, kind, at, size, SL_JS_NONE);
     p->at = end;
     js_skip(p);
@@ -60,7 +60,7 @@ enum js_state js_async(struct js_parser *p, bool statement)
             p->operand = O_PARENS;
             p->operand_at = start;
             p->operand_async = true;
-            p->operand_node = SL_JS_NONE;
+            p->operand_node = SL_JS_NONE; /* no parentheses, so no functions inside them */
             return js_arrow(p);
         }
     }
@@ -193,7 +193,7 @@ enum js_state js_operand(struct js_parser *p)
     case '(': return open_bracket(p, L_PAREN, OPERAND);
     case '[': return open_bracket(p, L_ARRAY, OPERAND);
     case '{': return open_bracket(p, L_OBJECT, MEMBER);
-    case '`': p->at++; return js_template(p);
+    case '`': p->at++; return js_template(p); /* not js_advance(): white space is part of the template's text */
     case '!':
     case '~': js_advance(p, 1); return OPERAND;
     case '+':
@@ -201,8 +201,8 @@ enum js_state js_operand(struct js_parser *p)
     case '/':
         if (!js_regex(p))
             return js_fail(p, "unterminated regular expression");
-        return other_operand(p, 0);
-    case '#': /* #x in y */
+        return other_operand(p, 0); /* 0: js_regex() has moved past it */
+    case '#':                       /* #x in y */
         p->at++;
         p->at = js_name_end(p);
         js_skip(p);
@@ -485,7 +485,7 @@ static enum js_state semicolon(struct js_parser *p)
         p->depth--;
         top = js_top(p);
     }
-    if (top->kind >= L_FIRST_STATEMENTS)
+    if (top->kind >= L_FIRST_STATEMENTS) /* a construct that contains statements */
         return statement_ended(p, 1);
     if (top->kind == L_FIELD) {
         p->depth--;
@@ -503,7 +503,7 @@ static enum js_state semicolon(struct js_parser *p)
 /* Reads `in` or `of` in the head of a `for`. */
 static enum js_state for_in_or_of(struct js_parser *p)
 {
-    if (js_top(p)->kind == L_VARIABLES)
+    if (js_top(p)->kind == L_VARIABLES) /* `for (let x of y)`: the variables end here */
         p->depth--;
     struct js_level *top = js_top(p);
     if (top->kind != L_FOR || top->what != FOR_INIT)
@@ -576,7 +576,7 @@ static enum js_state insert_semicolon(struct js_parser *p)
         p->depth--;
         return MEMBER;
     }
-    if (top == L_VARIABLES) {
+    if (top == L_VARIABLES) { /* the list of variables ends with the statement that it is part of */
         p->depth--;
         top = js_top(p)->kind;
     }
@@ -617,7 +617,7 @@ static enum js_state word_ends(struct js_parser *p)
 /* Reads the token at which an assignment expression ends, and continues with the construct around it. */
 enum js_state js_ended(struct js_parser *p)
 {
-    js_end_soft(p);
+    js_end_soft(p); /* assignments, properties, arrow functions: they end with the expression inside them */
     const struct js_level *top = js_top(p);
     if (top->kind == L_DECORATOR) { /* what it decorates follows: a class expression, a member or a class */
         enum js_state next = top->flags & EXPRESSION ? OPERAND : top[-1].kind == L_CLASS ? MEMBER : STATEMENT;
@@ -631,7 +631,7 @@ enum js_state js_ended(struct js_parser *p)
     case ']': return square_bracket(p);
     case '}': return curly_bracket(p);
     case ':': return colon(p);
-    case 'i':
+    case 'i': /* `in` or `of` in the head of a `for` */
     case 'o': return word_ends(p);
     case '{':
         if (top->kind != L_HERITAGE)
@@ -647,7 +647,7 @@ enum js_state js_ended(struct js_parser *p)
 enum js_state js_declarator(struct js_parser *p)
 {
     uint8_t c = js_peek(p, 0);
-    if (c == '{' || c == '[')
+    if (c == '{' || c == '[') /* a pattern is read like an object or array literal */
         return js_push(p, L_BINDING, 0) ? OPERAND : FAILED;
     if (!js_name_begins(c))
         return js_fail(p, "expected a variable name");

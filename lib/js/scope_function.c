@@ -270,7 +270,7 @@ static uint8_t get_modifier(const struct js_parser *p, struct sl_str name)
         {SL_STR("static"), M_STATIC, true}, {SL_STR("accessor"), M_ACCESSOR, true},
     };
     bool in_class = p->levels[p->depth - 1].kind == L_CLASS;
-    if (name.size < 3 || name.size > 8)
+    if (name.size < 3 || name.size > 8) /* shorter than "get" or longer than "accessor" */
         return 0;
     for (size_t i = 0; i < sizeof modifiers / sizeof modifiers[0]; i++)
         if ((in_class || !modifiers[i].in_class) && sl_str_equal(name, modifiers[i].name))

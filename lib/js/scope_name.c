@@ -21,7 +21,7 @@ static bool is_compat(const struct name *name)
 }
 
 /* Collects the parts of a function's name, the last one first. The own name of a function expression replaces the part in front of it:
- * `a.x = function f() {}` is `a.f`, and name->replaced is `x`. */
+ * `a.x = function f() {}` is `a.f`, and name->replaced is `x`. Names as Symbolicator writes them (is_compat) omit keys of class fields. */
 static void gather_parts(struct name *name, const struct sl_js_scope *scope)
 {
     const struct sl_js_scopes *s = name->scopes;
@@ -54,7 +54,7 @@ static void gather_parts(struct name *name, const struct sl_js_scope *scope)
 static void add_unescaped(struct sl_buf *out, struct sl_str text)
 {
     for (size_t i = 0; i < text.size;) {
-        if (text.data[i] != '\\' || text.size - i < 3) {
+        if (text.data[i] != '\\' || text.size - i < 3) { /* < 3: no digit can follow \u */
             sl_buf_u8(out, (uint8_t)text.data[i++]);
             continue;
         }
@@ -152,9 +152,9 @@ static bool separated(const struct name *name, const struct sl_js_part *before, 
     return !(is_compat(name) && chained && part->kind != SL_JS_MEMBER);
 }
 
-/* For `a.c = function f() {}`, whose name is `a.f`: the function's own name has replaced the last part, `c`. Appends the dot between `a` (the
- * part `before`; NULL: there is none, and no dot) and `f`. As in Symbolicator, names with `compat` have no dot if the replaced part is a
- * subscript: `a[cf` for `a[c] = ...`, `af` for `a[1] = ...`. */
+/* Appends the separator in front of a function's own name. In `a.c = function f() {}` the own name `f` replaces `c`, so the name is `a.f`:
+ * the separator is a dot, or nothing if no part `before` it is left (NULL). Names as Symbolicator writes them (is_compat) have no dot if
+ * the replaced part is a subscript, but keep the beginning of the subscript of a name: `a[cf` for `a[c] = ...`, `af` for `a[1] = ...`. */
 static void add_replaced(struct name *name, const struct sl_js_part *before, struct sl_buf *out)
 {
     bool compat = is_compat(name) && is_index(name->replaced);
@@ -187,7 +187,7 @@ bool sl_js_scope_name(const struct sl_js_scopes *scopes, uint32_t scope, const s
         if (name.replaced && part->kind == SL_JS_OWN_NAME)
             /* after "<object>" `before` is NULL, but a dot must follow: passes some other part, of which only "not NULL" matters */
             add_replaced(&name, before || !name.object ? before : part, out);
-        else if (before ? separated(&name, before, part) : name.object)
+        else if (before ? separated(&name, before, part) : name.object) /* a dot is between the two */
             sl_buf_u8(out, '.');
         add_part(&name, part, out);
         if (out->failed) /* out of memory, which the caller sees in `out` */

@@ -243,7 +243,7 @@ static enum js_state export_list(struct js_parser *p)
     bool all = js_take(p, '*');
     if (!all && !(js_take(p, '{') && braces(p)))
         return js_fail(p, "malformed list of exports");
-    /* as x, from; after `}` a line end may end the export */
+    /* the words `as x` and `from`; after `}` a line end may end the export instead */
     while (js_name_begins(js_peek(p, 0)) && !(p->newline && !all)) {
         if (!name_token(p))
             return js_fail(p, "malformed name in an export");

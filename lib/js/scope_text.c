@@ -32,7 +32,7 @@ enum js_state js_fail(struct js_parser *p, const char *what)
 static size_t high_blank(const struct js_parser *p, const uint8_t *at, bool *newline)
 {
     size_t left = (size_t)(p->end - at);
-    if (left >= 2 && at[0] == 0xC2 && at[1] == 0xA0)
+    if (left >= 2 && at[0] == 0xC2 && at[1] == 0xA0) /* U+00A0 */
         return 2;
     if (left < 3)
         return 0;
@@ -102,7 +102,7 @@ void js_skip_slowly(struct js_parser *p)
 /* Continues a name at a byte that is not ASCII or begins an escape, \u0061 or \u{61}. A malformed escape ends the name. */
 const uint8_t *js_name_end_slowly(const struct js_parser *p, const uint8_t *at)
 {
-    bool newline;
+    bool newline; /* not used: high_blank() sets it */
     for (; at < p->end; at++) {
         if (*at == '\\') {
             if (p->end - at < 3 || at[1] != 'u')
@@ -184,6 +184,7 @@ static const uint8_t first_words[26] = {
 /* Returns which keyword this is; W_NONE for any other name. */
 enum js_word js_word(const uint8_t *name, size_t size)
 {
+    /* no keyword is shorter than `in` or longer than `instanceof` */
     if (size < 2 || size > 10 || name[0] < 'a' || name[0] > 'z')
         return W_NONE;
     for (unsigned i = first_words[name[0] - 'a']; i < WORDS && words[i].text[0] == (char)name[0]; i++)

@@ -24,7 +24,7 @@ enum sl_code sl_smcache_open(struct sl_bytes bytes, struct sl_smcache *c, struct
     if (code != SL_OK)
         return code;
     const struct sl_bytes *s = c->table.sections;
-    c->ranges = sl_table_u32(h + AT_FLAGS) & FLAG_RANGES;
+    c->ranges = sl_table_u32(h + AT_FLAGS) & FLAG_RANGES; /* the map has tokens that are ranges (`rangeMappings`) */
     c->source_count = sl_table_u32(h + AT_SOURCES);
     c->block_count = sl_table_u32(h + AT_BLOCKS);
     c->token_count = sl_table_u64(h + AT_TOKENS);
@@ -83,7 +83,7 @@ struct sl_str sl_smcache_text(const struct sl_smcache *c, uint32_t source)
 static bool lines_before(const struct sl_smcache *c, uint32_t source, uint32_t step, uint32_t *lines)
 {
     struct sl_bytes rows = c->table.sections[SECTION_LINES];
-    uint64_t row = (uint64_t)source_word(c, source, 4) + step - 1;
+    uint64_t row = (uint64_t)source_word(c, source, 4) + step - 1; /* word 4: the source's first row */
     *lines = 0;
     if (step == 0) /* no bytes, so no lines, and no row in the table */
         return true;
@@ -135,9 +135,10 @@ static uint64_t block_key(const struct sl_smcache *c, uint32_t block)
     return sl_table_u64(c->table.sections[SECTION_KEYS].data + (size_t)block * 8);
 }
 
-/* Opens a block of tokens; `index` is below the number of blocks. False if the block is damaged. Its head: the number of tokens, the width
- * in bits of each column, that of the generated column, then the minimum of each column. Eight bytes behind the columns must be readable,
- * since packed values are read in words of eight bytes. */
+/* Opens a block of tokens; `index` is below the number of blocks. False if the block is damaged. Tokens are stored as columns: all keys
+ * (line and column in the script), all sources, and so on. The block's head: the number of tokens, the bits that a value of each column
+ * takes, the bits that the script's column takes within a key, then the minimum of each column. Eight bytes behind the columns must be
+ * readable, since packed values are read in words of eight bytes. */
 static bool open_block(const struct sl_smcache *c, uint32_t index, struct smcache_block *b)
 {
     struct sl_bytes blocks = c->table.sections[SECTION_BLOCKS];
@@ -288,7 +289,7 @@ static void set_function(const struct sl_smcache *c, uint64_t scope, struct sl_s
     place->kind = SL_JS_FUNCTION_UNKNOWN;
     if (scope == 0 || scope > scopes.size / 4)
         return;
-    uint32_t function = sl_table_u32(scopes.data + (scope - 1) * 4);
+    uint32_t function = sl_table_u32(scopes.data + (scope - 1) * 4); /* 1 + the number of its name, 0 = anonymous */
     place->function = name_at(&c->functions, c->function_count, function);
     place->kind = place->function.size ? SL_JS_FUNCTION_NAMED : SL_JS_FUNCTION_ANONYMOUS;
 }
@@ -310,8 +311,8 @@ static uint32_t function_of_source(const struct sl_smcache *c, const struct sl_s
     if (!c->has_source_starts || place->source >= c->source_count)
         return ORIGINAL_UNKNOWN;
     const uint8_t *row = c->table.sections[SECTION_SOURCE_STARTS].data + (size_t)place->source * 8;
-    uint32_t begin = sl_table_u32(row), end = sl_table_u32(row + 4);
-    if (begin > end || end > c->start_count)
+    uint32_t begin = sl_table_u32(row), end = sl_table_u32(row + 4); /* the source's own rows of STARTS */
+    if (begin > end || end > c->start_count)                         /* damaged */
         return ORIGINAL_UNKNOWN;
     return value_before(c->table.sections[SECTION_STARTS], c->start_count, begin, end,
                         (uint64_t)place->line << 32 | place->column);
@@ -342,7 +343,7 @@ static void set_original_function(const struct sl_smcache *c, uint32_t node, str
         return;
     }
     place->kind = SL_JS_FUNCTION_UNKNOWN;
-    if (function == ORIGINAL_TOP_LEVEL)
+    if (function == ORIGINAL_TOP_LEVEL) /* outside of all functions, so there is no name */
         return;
     place->function = name_at(&c->names, c->name_count, function);
     place->kind = place->function.size ? SL_JS_FUNCTION_NAMED : SL_JS_FUNCTION_ANONYMOUS;
@@ -377,7 +378,7 @@ bool smcache_find(const struct sl_smcache *c, uint32_t line, uint32_t column, st
     *token =
         (struct smcache_token){.line = line,
                                .column = get_column(&t.block, t.index),
-                               /* in maps with ranges the lowest bit says whether the token is a range */
+                               /* 1 + number of the source; in maps with ranges the lowest bit says if it is a range */
                                .source = get_value(&t.block, COLUMN_SOURCE, t.index) >> c->ranges,
                                .source_line = (uint32_t)get_value(&t.block, COLUMN_LINE, t.index),
                                .source_column = (uint32_t)get_value(&t.block, COLUMN_COLUMN, t.index),
@@ -399,6 +400,7 @@ bool sl_smcache_lookup(const struct sl_smcache *c, uint32_t line, uint32_t colum
     uint64_t key = (uint64_t)line << 32 | column;
     struct smcache_found t;
     *place = (struct sl_smcache_position){.source = 0};
+    /* a token that is a range may begin on a line before this one */
     if (c->ranges ? !find_before(c, key, &t) : !find_token(c, key, &t))
         return false;
     uint64_t source = get_value(&t.block, COLUMN_SOURCE, t.index);

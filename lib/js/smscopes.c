@@ -42,7 +42,7 @@ static void walk_to(const struct script_scopes *s, struct scope_walk *walk, uint
 void smcache_rewind_scopes(struct smcache_writer *w)
 {
     struct script_scopes *s = &w->script_scopes;
-    s->tokens = (struct scope_walk){SL_JS_NONE, 0, UINT64_MAX};
+    s->tokens = (struct scope_walk){.current = SL_JS_NONE, .next = 0, .boundary = UINT64_MAX};
     if (s->there)
         set_boundary(s, &s->tokens);
     s->ranges = s->tokens;
@@ -71,7 +71,7 @@ enum sl_code smcache_read_scopes(struct smcache_writer *w, struct sl_error *erro
     enum sl_code code = SL_OK;
     if (w->script.size >= UINT32_MAX)
         return sl_fail(error, SL_MALFORMED, "the script is 4 GiB or larger, which is more than can be read");
-    if (w->script.size && sl_str_is_utf8(w->script))
+    if (w->script.size && sl_str_is_utf8(w->script)) /* a script that is not UTF-8 counts as one without functions */
         code = sl_js_scopes_read(&s->scopes, w->script, w->options->partial_scopes, w->budget, &scopes_error);
     /* a syntax error is no failure: the map is of use without functions of the script */
     if (code != SL_OK && (code != SL_MALFORMED || sl_budget_exhausted(w->budget)))
@@ -158,7 +158,7 @@ static bool put_name(struct js_scope_naming *n, uint32_t scope, struct sl_buf *m
 {
     struct smcache_writer *w = n->w;
     const struct sl_js_scopes *scopes = &w->script_scopes.scopes;
-    struct sl_js_naming mapped = {original_name, n, w->options->compat_names},
+    struct sl_js_naming mapped = {.original = original_name, .arg = n, .compat = w->options->compat_names},
                         as_it_is = {.compat = w->options->compat_names};
     size_t begin = w->functions.size;
     if (!sl_js_scope_name(scopes, scope, &mapped, &w->account, &w->functions))

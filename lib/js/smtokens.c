@@ -46,8 +46,8 @@ static void set_column(struct block_values *v, enum block_column column, const u
     v->columns[column] = values;
 }
 
-/* Packs line and column of each token, which are in order, into a key. False when they are too far apart for KEY_WIDTH bits: the caller
- * splits the block. */
+/* Packs line and column of each token, which are in order, into a key, relative to the least ones; on a single line a key is the column
+ * alone. False when they are too far apart for KEY_WIDTH bits: the caller splits the block. */
 static bool set_keys(struct block_values *v, const uint32_t *lines, const uint32_t *columns, uint32_t count)
 {
     v->columns[COLUMN_KEY] = columns;
@@ -117,7 +117,8 @@ static void make_stored_values(struct smcache_writer *w, const struct sl_sourcem
     }
 }
 
-/* Writes `count` tokens of a batch, from `from` on, as one block, or as two halves if their positions need too many bits. */
+/* Writes `count` tokens of a batch, from `from` on, as one block; if their positions need too many bits, as two halves, each written in the
+ * same way (one token always fits). */
 static void put_tokens(struct smcache_writer *w, const struct sl_sourcemap_batch *b, const struct stored_values *stored,
                        uint32_t from, uint32_t count)
 {
@@ -370,7 +371,7 @@ enum sl_code smcache_put_tokens(struct smcache_writer *w, struct sl_error *error
         sl_account_free(&w->account, sorting.order, sorting.order_capacity, sizeof *sorting.order);
         sl_account_free(&w->account, sorting.tokens, sorting.token_capacity, sizeof *sorting.tokens);
     }
-    if (code == SL_OK && !put_last_range(w))
+    if (code == SL_OK && !put_last_range(w)) /* writes the tokens of split ranges that are not written yet */
         code = smcache_writer_fail(w, error);
     sl_buf_fill(&t->file, 0, 8); /* the last block is read in words, too (open_block) */
     sl_table_section(t, SECTION_KEYS);

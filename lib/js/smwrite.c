@@ -27,6 +27,7 @@ static struct source_record *add_source(struct smcache_writer *w, struct sl_map 
     uint32_t size = (uint32_t)(text_size(w) - offset);
     size_t record = w->source_count;
     if (w->numbers) {
+        /* SECTION_TEXT - 1: numbers of sections count from 1, and TEXT was begun first */
         const char *name = (const char *)w->table.file.data + w->table.sections[SECTION_TEXT - 1].offset + offset;
         const char *key = sl_arena_strndup(w->map->arena, name, size);
         void **slot = key ? sl_map_find_or_add(numbers, (struct sl_str){key, size}, NULL) : NULL;
@@ -43,7 +44,7 @@ static struct source_record *add_source(struct smcache_writer *w, struct sl_map 
     }
     if (!sl_account_grow(&w->account, &w->sources, &w->source_capacity, record + 1, sizeof *w->sources))
         return NULL;
-    w->sources[record] = (struct source_record){offset, size, 0, NO_CONTENT, 0};
+    w->sources[record] = (struct source_record){.name = offset, .name_size = size, .content_size = NO_CONTENT};
     w->source_count++;
     return &w->sources[record];
 }
@@ -54,7 +55,7 @@ static enum sl_code put_names_of_sources(struct smcache_writer *w, const struct 
                                          struct sl_map *numbers, struct sl_error *error)
 {
     struct sl_sourcemap_texts texts;
-    bool null;
+    bool null; /* not used: a source that is null gets a record, too */
     if (!sl_sourcemap_texts(w->map, part, SL_SOURCEMAP_SOURCES, &texts))
         return smcache_writer_fail(w, error);
     for (uint32_t offset = (uint32_t)text_size(w); sl_sourcemap_text(&texts, &w->table.file, &null);
@@ -149,7 +150,7 @@ static enum sl_code put_sources(struct smcache_writer *w, struct sl_error *error
         count += w->map->parts[i].counts[SL_SOURCEMAP_SOURCES];
     if (w->map->indexed && !(w->numbers = sl_account_alloc(&w->account, count, sizeof *w->numbers)))
         return smcache_writer_fail(w, error);
-    enum sl_code code = put_parts(w, &numbers, error);
+    enum sl_code code = put_parts(w, &numbers, error); /* after an error the caller discards what is written below */
     sl_map_free(&numbers);
     sl_table_section(&w->table, SECTION_SOURCES);
     for (size_t i = 0; i < w->source_count; i++) {
@@ -172,7 +173,7 @@ static enum sl_code put_names(struct smcache_writer *w, struct sl_error *error)
 {
     struct sl_buf offsets = {.budget = w->budget}, *file = &w->table.file;
     struct sl_sourcemap_texts texts;
-    bool good = true, null;
+    bool good = true, null; /* null is not used: a name that is null becomes an empty one */
     sl_table_section(&w->table, SECTION_NAMES);
     size_t begin = file->size;
     sl_buf_u32(&offsets, 0);
@@ -207,7 +208,7 @@ static enum sl_code read_functions(struct smcache_writer *w, struct sl_error *er
 static enum sl_code put_functions(struct smcache_writer *w, struct sl_error *error)
 {
     struct sl_table_writer *t = &w->table;
-    enum sl_code code = smcache_name_scopes(w, error);
+    enum sl_code code = smcache_name_scopes(w, error); /* after an error the caller discards what is written below */
     for (uint32_t i = 0; w->function_map.firsts && i < w->function_count; i++)
         sl_buf_u32(&w->scopes, i + 1);
     t->too_large |= w->functions.size > UINT32_MAX;

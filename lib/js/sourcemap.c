@@ -188,7 +188,7 @@ static bool read_map_member(struct sourcemap_reading *r, struct sl_str key, stru
         return !object->has_sections || read_sections(r);
     }
     if (sl_str_equal(key, SL_STR("debug_id")) || sl_str_equal(key, SL_STR("debugId")))
-        read_debug_id(r, sl_str_equal(key, SL_STR("debug_id")));
+        read_debug_id(r, sl_str_equal(key, SL_STR("debug_id"))); /* true: `debug_id` wins if the map has both */
     else if (sl_str_equal(key, SL_STR("ignoreList")) || sl_str_equal(key, SL_STR("x_google_ignoreList")))
         record_ignored(r);
     else if (sl_str_equal(key, SL_STR("scopes")))
@@ -337,7 +337,7 @@ static bool sort_parts(struct sl_sourcemap *map)
         return false;
     for (size_t i = 0; i < count; i++)
         items[i] = (struct sl_ordered){.key = part_key(&map->parts[i]), .index = (uint32_t)i};
-    sl_order(items, items + count, count);
+    sl_order(items, items + count, count); /* the second half is scratch */
     for (size_t i = 0; i < count; i++)
         parts[i] = map->parts[items[i].index];
     map->parts = parts;
@@ -416,7 +416,7 @@ bool sl_sourcemap_text(struct sl_sourcemap_texts *texts, struct sl_buf *out, boo
     struct sl_str key, number;
     if (!texts->there || !sl_json_next(j, &key))
         return false;
-    if (texts->root.data && !is_absolute(*j)) {
+    if (texts->root.data && !is_absolute(*j)) { /* looks at the entry in a copy of the reader */
         sl_buf_str(out, texts->root);
         sl_buf_u8(out, '/');
     }
@@ -443,7 +443,7 @@ bool sl_sourcemap_ignored(const struct sl_sourcemap *map, uint32_t *at, uint64_t
     } else {
         sl_json_enter(&json);
     }
-    bool more = sl_json_next(&json, &key) && sl_json_u64(&json, source);
+    bool more = sl_json_next(&json, &key) && sl_json_u64(&json, source); /* an entry that is no number ends the list */
     *at = (uint32_t)json.at;
     return more;
 }

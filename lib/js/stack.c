@@ -178,6 +178,7 @@ static bool v8_frame(struct sl_str text, bool alone, struct sl_js_stack_frame *f
     frame->v8 = true;
     frame->before.size += (size_t)(text.data - data); /* "async " and "eval (eval at " are kept as they are */
     frame->constructor = skip_word(&text, SL_STR("new "));
+    /* after `async` or `new` the function may be missing: "new (URL:1:2)" */
     if (in_parentheses(text, (async || frame->constructor) && !frame->of_eval, frame))
         return true;
     /* no FUNCTION (LOCATION): a location alone, which follows neither `new` nor an eval */
@@ -400,7 +401,7 @@ void sl_js_stack_write(const struct sl_js_stack_frame *frame, struct sl_buf *out
     sl_buf_str(out, frame->url);
     if (frame->url.size)
         sl_buf_u8(out, ':');
-    sl_buf_number(out, frame->line, ':');
+    sl_buf_number(out, frame->line, ':'); /* and the colon after it */
     sl_buf_decimal(out, frame->column);
     if (braces)
         sl_buf_u8(out, ')');

@@ -233,7 +233,7 @@ static enum sl_code open_part(struct sl_sourcemap_tokens *t, struct sl_error *er
         .line = part->line,
         .column = part->column};
     if (t->has_ranges)
-        next_range(t, 0);
+        next_range(t, 0); /* reads which token of the first line is the first range */
     return SL_OK;
 }
 
