@@ -122,7 +122,7 @@ struct record_ahead {
 
 /* ---- members ---- */
 
-/* Appends what R8's comments add to a member: positions, rules and descriptor, as format.h describes them. */
+/* Appends what R8's comments add to a member: lines for positions in an outline, rules that remove frames, id of the descriptor or 0. */
 static void encode_extras(const struct jvm_pending *p, struct sl_buf *out)
 {
     sl_buf_uleb(out, p->position_count);
@@ -138,8 +138,8 @@ static void encode_extras(const struct jvm_pending *p, struct sl_buf *out)
     sl_buf_uleb(out, p->descriptor);
 }
 
-/* Appends the part of a member that is known now: name, arguments, lines, extras. encode_front() encodes the rest when the file is
- * written, as the offset of the class is known only then. */
+/* Appends the part of a member that is known now: original name, arguments, original lines, extras. encode_front() encodes the rest, the
+ * range and the class it was inlined from, when the file is written, as the offset of that class is known only then. */
 static void encode_member(const struct jvm_pending *p, uint16_t flags, struct sl_buf *out)
 {
     enum { LONGEST = 4 * 5 }; /* four numbers of at most five bytes */
@@ -229,7 +229,7 @@ static void flush(struct jvm_build *b, const struct sl_jvm_member *next)
 /* Enters the method into the table of method names of the current class, which find_method() searches. */
 static void name_method(struct jvm_build *b, uint32_t row)
 {
-    bool made;
+    bool made; /* not used: the name is new in any case */
     uint32_t named = jvm_key_row(&b->name_keys, (struct jvm_key){b->methods[row].name, 0, 0}, &made);
     if (named != JVM_NO_ROW &&
         sl_account_grow(&b->account, &b->named, &b->named_capacity, b->name_keys.count, sizeof *b->named))
@@ -264,8 +264,8 @@ static void on_class(struct jvm_build *b, const struct sl_jvm_record *r)
     if (made)
         b->classes[b->class] = (struct obfuscated_class){.hash = name.hash, .first_method = JVM_NO_ROW};
     b->classes[b->class].receiver = b->receiver;
-    set_receiver(b, b->receiver, (struct receiver){JVM_FILE_UNKNOWN, 0}); /* the last occurrence counts */
-    jvm_keys_clear(&b->once_keys);
+    set_receiver(b, b->receiver, (struct receiver){.file = JVM_FILE_UNKNOWN}); /* the last occurrence counts */
+    jvm_keys_clear(&b->once_keys);                                             /* the class's members seen so far */
     list_methods(b);
     b->in_class = true;
     b->method.there = false; /* the last look-up was in another class */
@@ -294,7 +294,7 @@ static uint32_t find_method(struct jvm_build *b, struct sl_str obfuscated)
     return row;
 }
 
-/* Makes the line b->pending: it is encoded when the next record is known. The last look-ups, b->method and b->foreign, are used again. */
+/* Makes the line b->pending. Adjacent lines often name one method or class, so the last look-ups (b->method, b->foreign) are used again. */
 static void on_method(struct jvm_build *b, const struct record_ahead *a)
 {
     const struct sl_jvm_member *m = &a->record.member;
@@ -360,8 +360,8 @@ static void on_method_comment(struct jvm_build *b, const struct sl_jvm_comment *
     }
 }
 
-/* Returns a file as RECEIVERS of format.h encodes it: most files are named after their class, which takes one small number instead of a
- * text. */
+/* Returns the number that stands for the source file of the current class in the table. Most files are named after their class, for which
+ * two values suffice; any other file is JVM_FILE_NAMED + the id of its name. */
 static uint32_t find_file(struct jvm_build *b, struct sl_str file)
 {
     struct sl_str class = sl_jvm_outermost(b->original);
@@ -379,7 +379,7 @@ static uint32_t find_file(struct jvm_build *b, struct sl_str file)
 /* Applies R8's comment on a class: its source file, or that the compiler made the class. */
 static void on_class_comment(struct jvm_build *b, const struct sl_jvm_comment *comment)
 {
-    struct receiver receiver = get_receiver(b, b->receiver); /* the current class */
+    struct receiver receiver = get_receiver(b, b->receiver); /* the original of the current class */
     if (comment->kind == SL_JVM_COMMENT_SOURCE_FILE)
         receiver.file = find_file(b, comment->text);
     else if (comment->kind == SL_JVM_COMMENT_SYNTHESIZED)
@@ -392,7 +392,7 @@ static void on_comment(struct jvm_build *b, struct sl_str json)
 {
     struct sl_jvm_comment comment;
     bool busy;
-    if (b->attached == TO_NOTHING)
+    if (b->attached == TO_NOTHING) /* no class or method is in front of it */
         return;
     bool good = sl_jvm_comment_read(json, &b->arena, &comment, &busy);
     if (busy)
@@ -494,7 +494,7 @@ static uint16_t get_flags(struct jvm_build *b, const struct member_header *link,
     return row == JVM_NO_ROW ? 0 : b->flags[row];
 }
 
-/* Writes the section RECEIVERS: a zero byte, so that no class has offset 0, then the classes. receiver.file becomes the offset of each. */
+/* Writes the original classes (RECEIVERS) after a zero byte, so that none has offset 0. receiver.file becomes the offset of each. */
 static void put_receivers(struct jvm_build *b, struct sl_table_writer *t)
 {
     sl_table_section(t, JVM_RECEIVERS);
@@ -569,7 +569,7 @@ static void put_members(struct jvm_build *b, struct sl_table_writer *t)
         if (put_chain(b, method->first, &members) & JVM_IS_OUTLINE)
             method->traits |= JVM_OUTLINES;
         method->last = (uint32_t)(t->file.size - start);
-        sl_buf_uleb(&t->file, b->class_keys.keys[method->class].a);
+        sl_buf_uleb(&t->file, b->class_keys.keys[method->class].a); /* id of the class's obfuscated name */
         sl_buf_uleb(&t->file, method->name);
         sl_buf_u8(&t->file, (uint8_t)method->traits);
         sl_buf_uleb(&t->file, members.size);
@@ -619,8 +619,8 @@ static void put_classes(struct jvm_build *b, struct sl_table_writer *t)
         if (!(row = find_free_row(b, t, rows, JVM_CLASS_SIZE, b->classes[i].hash)))
             return;
         put_u32(row, b->classes[i].hash);
-        put_u32(row + 4, b->class_keys.keys[i].a);
-        put_u32(row + 8, get_receiver(b, b->classes[i].receiver).file);
+        put_u32(row + 4, b->class_keys.keys[i].a);                      /* id of the obfuscated name */
+        put_u32(row + 8, get_receiver(b, b->classes[i].receiver).file); /* offset of the original class */
     }
     t->file.size += rows * JVM_CLASS_SIZE;
 }

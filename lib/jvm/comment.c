@@ -53,7 +53,7 @@ static void read_positions(struct sl_json *j, struct sl_arena *arena, struct sl_
             sl_json_no_memory(j);
     }
     comment->position_count = array.count;
-    comment->positions = sl_arena_array_finish(&array);
+    comment->positions = sl_arena_array_finish(&array); /* not NULL for an empty array */
     if (!comment->positions)
         sl_json_no_memory(j);
 }
@@ -82,7 +82,7 @@ static bool read_condition(struct sl_str text, struct sl_jvm_comment *comment)
     struct sl_str thrown;
     if (!is_call(text, SL_STR("throws("), &thrown) || !ends_call(&thrown) || !thrown.size)
         return false;
-    if (comment->text.data && !sl_str_equal(comment->text, thrown))
+    if (comment->text.data && !sl_str_equal(comment->text, thrown)) /* an earlier condition of the rule has another */
         return false;
     comment->text = thrown;
     return true;
@@ -199,7 +199,7 @@ static struct sl_str as_json(struct sl_str text, struct sl_arena *arena)
         } else if (!quote && is_word(c) && !(i && sl_is_digit(text.data[i - 1]))) { /* the `e` of 1e5 begins no word */
             i = quote_word(text, i, out, &size) - 1;
         } else {
-            if (c == '"')
+            if (c == '"') /* inside apostrophes */
                 out[size++] = '\\';
             out[size++] = c;
         }

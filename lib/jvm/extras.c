@@ -15,7 +15,7 @@ static bool describes(struct sl_str descriptor, struct sl_str class)
 uint64_t jvm_removed_by(const struct sl_jvm_mapper *mapper, const struct jvm_member *m,
                         const struct sl_jvm_query *query)
 {
-    struct sl_reader r = m->extras;
+    struct sl_reader r = m->extras; /* the caller has checked that there are any: JVM_EXTRAS */
     uint64_t sum = 0;
     for (uint64_t left = sl_read_uleb(&r); left && !r.failed; left--) { /* skips the positions of an outline */
         sl_read_uleb(&r);

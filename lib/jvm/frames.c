@@ -56,7 +56,7 @@ static struct jvm_original_class find_receiver(const struct jvm_frame_search *s,
     return m->flags & JVM_INLINED_FROM_OTHER_CLASS ? jvm_original_class(s->mapper, m->receiver) : s->own;
 }
 
-/* Makes a frame of a member; parameters only if signatures were asked for. */
+/* Makes a frame of a member. `receiver`: the member's original class. Parameters are set only if signatures were asked for. */
 static struct sl_jvm_frame make_frame(const struct jvm_frame_search *s, const struct jvm_member *m,
                                       const struct jvm_original_class *receiver, bool has_line, uint32_t line)
 {
@@ -69,7 +69,8 @@ static struct sl_jvm_frame make_frame(const struct jvm_frame_search *s, const st
                                  .synthesized = m->flags & JVM_SYNTHESIZED || receiver->synthesized};
 }
 
-/* Makes a frame whose file is named after its class, as if the mapping had no file names. */
+/* Makes a frame whose file is named after its class, as if the mapping had no file names; its extension is that of s->reference, the file
+ * of the obfuscated frame's own class. */
 static struct sl_jvm_frame plain_frame(const struct jvm_frame_search *s, const struct jvm_member *m, bool has_line,
                                        uint32_t line)
 {
@@ -141,7 +142,8 @@ struct jvm_found_member {
     size_t count;
 };
 
-/* Adds the frames of each member in the list, and empties it. */
+/* Adds the frames of each member in the list, and empties it: all lines of a base member, one without a range; of others the line that the
+ * query's line corresponds to. */
 static void add_found(struct jvm_frame_search *s, struct jvm_found_member *found)
 {
     for (size_t i = 0; i < found->count; i++) {
@@ -191,7 +193,8 @@ struct bases {
     uint32_t first_name;
 };
 
-/* Counts the base members, those with the range 0 to 0 and those without a range, and finds whether they have one name, and lines. */
+/* Counts the base members: those with the range 0 to 0 (`spread`: one covers several source lines), and those without a range; finds
+ * whether the latter all have one name, and lines. */
 static struct bases count_bases(struct jvm_members all)
 {
     struct bases b = {.same_name = true, .all_lines = true};
@@ -395,7 +398,7 @@ static bool restrict_to_query(struct jvm_frame_search *s)
     struct jvm_member m;
     if (s->query.by == SL_JVM_BY_LINE)
         return true;
-    all.query = &s->query;
+    all.query = &s->query; /* jvm_next_member() now returns only members with the query's parameters */
     s->members = all;
     if (jvm_next_member(&all, &m))
         return true;
@@ -441,12 +444,13 @@ enum sl_jvm_answer sl_jvm_mapper_frame(const struct sl_jvm_mapper *mapper, const
         return SL_JVM_UNKNOWN;
     enum outline_part part = has_members ? choose_outline_part(&s) : OUTLINE_NONE;
     if (part != OUTLINE_NONE)
-        *outline = (struct sl_jvm_outline){true, query->by == SL_JVM_BY_LINE ? s.query.line : 0};
+        *outline =
+            (struct sl_jvm_outline){.is_carried_over = true, .line = query->by == SL_JVM_BY_LINE ? s.query.line : 0};
     if (part == OUTLINE_WHOLE)
         return SL_JVM_OUTLINE;
     s.without_outlines = part == OUTLINE_WITH_INLINED;
     s.own = jvm_original_class(mapper, receiver);
-    s.reference = s.own.suffix.size ? s.own.suffix : s.own.file;
+    s.reference = s.own.suffix.size ? s.own.suffix : s.own.file; /* other files get its extension */
     if (by_members)
         return add_frames(&s);
     add_class_only(&s); /* the mapping does not have the method, or none with the query's parameters */

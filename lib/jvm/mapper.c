@@ -118,8 +118,8 @@ struct jvm_names jvm_names(const struct sl_jvm_mapper *m, struct sl_str class, s
     names.method_hash = jvm_hash_in(names.class_hash, jvm_hash(method));
     struct rows methods = method_rows(m, &names);
     jvm_prefetch(m, JVM_METHODS, methods.at * JVM_METHOD_SIZE);
-    jvm_prefetch(m, JVM_STRINGS, sl_table_u32(row + 4));
-    jvm_prefetch(m, JVM_RECEIVERS, sl_table_u32(row + 8));
+    jvm_prefetch(m, JVM_STRINGS, sl_table_u32(row + 4));   /* the class's obfuscated name */
+    jvm_prefetch(m, JVM_RECEIVERS, sl_table_u32(row + 8)); /* its original class */
     if ((row = next_row(&methods)))
         jvm_prefetch(m, JVM_MEMBERS, sl_table_u32(row + 4));
     return names;
@@ -206,7 +206,7 @@ static inline bool mapper_read_member(struct jvm_members *members, struct jvm_me
 {
     struct sl_reader *all = &members->bytes;
     while (sl_reader_left(all)) {
-        members->read++;
+        members->read++; /* counts work */
         member->flags = sl_read_u8(all);
         struct sl_reader r = sl_reader(read_bytes(all, read_number(all)), false);
         read_range(&r, member);
@@ -225,6 +225,7 @@ static bool is_meant(const struct jvm_members *members, const struct jvm_member 
     if (!q || q->by != SL_JVM_BY_PARAMETERS)
         return true;
     if (!members->by_descriptor)
+        /* the flag: others are inlined, or further lines of the same method */
         return member->flags & JVM_BY_PARAMETERS &&
                sl_str_equal(jvm_text(members->mapper, member->arguments), q->parameters);
     struct sl_reader extras = member->extras;

@@ -247,7 +247,7 @@ static void look_ahead(struct sl_jvm_reader *reader, size_t at)
 static void find_line_end(struct sl_jvm_reader *reader, size_t at)
 {
     const char *text = reader->text.data, *newline, *cr;
-    if (reader->newline <= at) {
+    if (reader->newline <= at) { /* the LF found last is not behind `at` */
         newline = memchr(text + at, '\n', reader->text.size - at);
         reader->newline = newline ? (size_t)(newline - text) : reader->text.size;
     }

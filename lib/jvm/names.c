@@ -128,6 +128,7 @@ static void put_type(const struct jvm_type_names *t, const struct jvm_type *type
 bool sl_jvm_signature(struct sl_str descriptor, const struct sl_jvm_mapper *const *mappers, size_t count,
                       struct sl_buf *readable, struct sl_buf *parameters)
 {
+    /* in: types of parameters, back: the return type */
     struct jvm_type_names in = {.mappers = mappers, .mapper_count = count}, back = in;
     struct jvm_type type, returned;
     size_t start = readable->size, keys_start = parameters ? parameters->size : 0;

@@ -20,10 +20,10 @@ static bool has_text(const void *strings, uint32_t id, const void *key)
 {
     const struct jvm_strings *s = strings;
     struct sl_str text = *(const struct sl_str *)key;
-    const uint8_t *at = s->bytes.data + id + s->reserved_bytes;
+    const uint8_t *at = s->bytes.data + id + s->reserved_bytes; /* these precede each string */
     if (text.size < 0x80)
         return *at == text.size && memcmp(at + 1, text.data, text.size) == 0;
-    struct sl_reader r = {at, at, s->bytes.data + s->bytes.size, false, false};
+    struct sl_reader r = {.begin = at, .at = at, .end = s->bytes.data + s->bytes.size};
     return sl_read_uleb(&r) == text.size && memcmp(r.at, text.data, text.size) == 0;
 }
 
@@ -45,7 +45,7 @@ void jvm_string_prefetch(const struct jvm_strings *s, const struct jvm_string_lo
  * the text. Id 0 and hash 0 when out of memory. account->failed is set then, and if all strings together get too large. */
 struct jvm_text jvm_string_add(struct jvm_strings *s, const struct jvm_string_lookup *wanted)
 {
-    static const uint8_t nothing[16];
+    static const uint8_t nothing[16]; /* at least reserved_bytes */
     uint32_t hash = wanted->hash;
     struct sl_id_slot *slot = sl_id_table_find(&s->table, s->account, hash, has_text, s, &wanted->text);
     if (!slot)

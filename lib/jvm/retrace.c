@@ -107,7 +107,7 @@ static void read_members(struct retrace *r)
     r->member_count = 0;
     while (jvm_next_member(&all, &m) && add_member(r, &capacity, &m)) {
     }
-    r->out->steps += all.read / MEMBERS_PER_STEP;
+    r->out->steps += all.read / MEMBERS_PER_STEP; /* for the caller's work budget */
 }
 
 /* Returns the end of the group (adjacent members with equal ranges) that begins with member `at`; at most `end`. */
@@ -446,14 +446,16 @@ static void add_group(struct retrace *r, const struct picked *group)
 static void add_picked_frames(struct retrace *r, const struct picked *picked)
 {
     if (picked->only_name) {
-        add_alternative(r, &(struct picked){picked->members + picked->count - 1, 1, true}, NO_LINE);
+        add_alternative(r,
+                        &(struct picked){.members = picked->members + picked->count - 1, .count = 1, .only_name = true},
+                        NO_LINE);
         return;
     }
     for (size_t at = 0, end; at < picked->count && !r->out->limited && !r->out->busy; at = end) {
         end = at + 1;
         while (end < picked->count && same_range(&picked->members[at], &picked->members[end]))
             end++;
-        add_group(r, &(struct picked){picked->members + at, end - at, false});
+        add_group(r, &(struct picked){.members = picked->members + at, .count = end - at});
     }
 }
 
@@ -528,14 +530,15 @@ static enum sl_jvm_answer retrace_method(struct retrace *r, struct sl_jvm_outlin
     if (r->alternatives > 1 && !r->out->limited && !r->out->busy)
         sort_alternatives(r);
     if (r->is_outline && r->alternatives <= 1)
-        *outline = (struct sl_jvm_outline){true, r->line > 0 ? (uint32_t)r->line : 0};
+        *outline = (struct sl_jvm_outline){.is_carried_over = true, .line = r->line > 0 ? (uint32_t)r->line : 0};
     if (r->out->count > r->first || r->out->limited || r->out->busy)
         return SL_JVM_FRAMES;
     return r->is_outline ? SL_JVM_OUTLINE : SL_JVM_CLEARED;
 }
 
-/* Retraces a method of a known class; one that is not in the mapping gives a frame with only the class. Separate from the look-up of the
- * class, because an unknown class does not need this large stack frame. */
+/* Retraces a method of a known class (`class`: id of its obfuscated name, `receiver`: id of its original class); a method that is not in
+ * the mapping gives a frame with only the class. Separate from the look-up of the class, because an unknown class does not need this large
+ * stack frame. */
 static __attribute__((noinline)) enum sl_jvm_answer retrace_in_class(const struct sl_jvm_mapper *mapper,
                                                                      const struct sl_jvm_query *query,
                                                                      const struct jvm_names *names, uint32_t class,

@@ -61,7 +61,7 @@ static bool has_bracket_in_eight(const char *at)
     const uint64_t ones = UINT64_C(0x0101010101010101);
     uint64_t bytes;
     memcpy(&bytes, at, sizeof bytes);
-    bytes = (bytes | ones) ^ (ones * ')');               /* brackets are now zero bytes */
+    bytes = (bytes | ones) ^ (ones * ')');               /* `(` | 1 is `)`: brackets are now zero bytes */
     return ((bytes - ones) & ~bytes & (ones << 7)) != 0; /* true if a byte is zero */
 }
 
@@ -83,7 +83,7 @@ static bool has_bracket(const char *at, const char *end)
 static const char *find_close(const char *open, const char *end)
 {
     unsigned depth = 0;
-    if (!has_bracket(open + 1, end - 1)) /* nearly always */
+    if (!has_bracket(open + 1, end - 1)) /* nearly always: only these two brackets, as the text ends with `)` */
         return end - 1;
     for (const char *c = open; c < end; c++) {
         depth += *c == '(';
@@ -135,8 +135,8 @@ static bool is_behind_at(const char *begin, const char *name)
     return at < name && at - begin >= 2 && memcmp(at - 2, "at", 2) == 0 && (at - begin == 2 || !is_word_char(at[-3]));
 }
 
-/* Parses "at [module/]class.method(FILE:LINE)" whose `(` is at `open`; blanks may precede that. The text ends with a `)`. False for text of
- * another form. */
+/* Parses "at [module/]class.method(FILE:LINE)" whose `(` is at `open`; f->gap is the blanks before that. The text ends with a `)`. f->head
+ * is all before the class, f->rest the closing `)` and what follows. False for text of another form. */
 static bool read_frame(struct sl_str text, const char *open, struct sl_jvm_trace_frame *f)
 {
     const char *end = text.data + text.size, *name_end = open;
@@ -325,7 +325,7 @@ static void map_all_classes(struct sl_jvm_trace *t, const char *at, const char *
             word_end--;
         if (word_end > word)
             put_class(t, between(word, word_end), thrown, out);
-        at += at == word;
+        at += at == word; /* a character that is part of no word */
     }
 }
 
