@@ -245,7 +245,7 @@ static double flip_confidence(const struct sl_minidump_flip *flip)
     static const double of_nearby[] = {1, 0.5, 0.45, 0.4, 0.35}; /* by number of registers that point nearby */
     double doubt = 0.75;
     doubt *= flip->was_non_canonical ? 0.1 : 1;
-    doubt *= !flip->is_null ? 1 : flip->was_low ? 0.75 : 0.5;
+    doubt *= !flip->is_null ? 1 : flip->was_low ? 0.75 : 0.5; /* corrected to null: from a small number, from another */
     doubt *= of_nearby[flip->nearby < 4 ? flip->nearby : 4];
     return (1 - doubt) * (flip->has_poison ? 0.5 : 1);
 }
@@ -266,7 +266,7 @@ static void add_flip(const struct analyser *r, uint64_t original, uint64_t addre
         uint64_t value;
         if (!get_register(&r->registers, i, &value))
             continue;
-        flip->nearby += address > LOW && is_near(address, value, NEARBY);
+        flip->nearby += address > LOW && is_near(address, value, NEARBY); /* small numbers do not count as pointers */
         flip->has_poison |= is_poison(value);
     }
     flip->confidence = flip_confidence(flip);
@@ -404,7 +404,7 @@ static bool is_canonical(const struct analyser *r)
     return true;
 }
 
-/* Finds contradictions between the exception and the instruction: sets bits of enum sl_minidump_inconsistency in the result. */
+/* Finds contradictions between exception and instruction, on x86 only: sets bits of enum sl_minidump_inconsistency in the result. */
 static void find_inconsistencies(struct analyser *r)
 {
     const struct sl_disasm_effects *effects = &r->out->effects;
@@ -454,7 +454,7 @@ static void read_thread(struct analyser *r)
     for (size_t i = 0; i < r->dump->crash.thread_count && !r->thread; i++)
         if (r->dump->crash.threads[i].requesting == SL_REQUESTING_THREAD_YES && r->dump->threads[i].is_walked)
             r->thread = &r->dump->threads[i];
-    if (r->thread && r->thread->initial)
+    if (r->thread && r->thread->initial) /* of a core dump, or read by another process */
         r->registers = *r->thread->initial;
     else if (r->thread)
         dump_context_read(r->dump, r->thread, &r->registers);

@@ -69,7 +69,7 @@ enum sl_code sl_minidump_client_stacks(const struct sl_minidump *dump, struct sl
 {
     struct sl_bytes bytes = dump_stream(dump, STREAM_CLIENT_STACKS);
     struct sl_reader r = sl_reader(bytes, false);
-    *client = (struct sl_minidump_client){NULL, 0, {NULL, 0}};
+    *client = (struct sl_minidump_client){.threads = NULL};
     if (!bytes.data)
         return sl_fail(error, SL_NOT_FOUND, "the minidump has no stream of client stacks (0x53790001)");
     uint32_t version = sl_read_u32(&r);

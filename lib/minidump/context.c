@@ -115,7 +115,8 @@ bool dump_is_context(const struct sl_minidump *dump, uint32_t cpu, struct sl_byt
     if (!layout || !context.data || context.size < layout->size)
         return false;
     sl_reader_seek(&r, layout->flags_at);
-    return (sl_read_uint(&r, layout->flags_size) & layout->bit) != 0;
+    return (sl_read_uint(&r, layout->flags_size) & layout->bit) !=
+           0; /* the bit that marks contexts of this processor */
 }
 
 /* ---- the registers, one after the other ---- */

@@ -16,7 +16,7 @@ static void read_assertion(struct dump_reader *d)
     struct sl_reader r = dump_stream_reader(d->dump, STREAM_ASSERTION);
     struct sl_str texts[3]; /* expression, function, file */
     d->dump->crash.assertion = SL_STR("");
-    if (sl_reader_left(&r) < 3 * ASSERTION_TEXT + 8)
+    if (sl_reader_left(&r) < 3 * ASSERTION_TEXT + 8) /* 8: line and type, which is not used */
         return;
     for (int i = 0; i < 3; i++) {
         texts[i] = dump_utf16(d, sl_read_bytes(&r, ASSERTION_TEXT));
@@ -124,7 +124,7 @@ static void add_module(struct dump_reader *d, const struct module_list *modules,
 {
     struct sl_reader r = dump_make_reader(d->dump, bytes);
     sl_reader_skip(&r, 4);            /* version */
-    dump_location(d->dump, &r, NULL); /* list annotations: strings without names */
+    dump_location(d->dump, &r, NULL); /* list annotations, strings without names, are not used */
     struct sl_bytes simple = dump_location(d->dump, &r, NULL), objects = dump_location(d->dump, &r, NULL);
     if (simple.size < 4 + 8 && objects.size < 4 + 12)
         return;
@@ -151,7 +151,7 @@ static void read_crashpad(struct dump_reader *d)
     named.count = dump_list(dump, STREAM_MODULE_LIST, DUMP_MODULE_SIZE, &named.r);
     r = dump_make_reader(dump, modules);
     uint32_t count = sl_read_u32(&r);
-    for (uint32_t i = 0; i < count && sl_reader_left(&r) >= 12; i++) {
+    for (uint32_t i = 0; i < count && sl_reader_left(&r) >= 12; i++) { /* 12: index in the module list, size, offset */
         uint32_t index = sl_read_u32(&r);
         add_module(d, &named, index, dump_location(dump, &r, NULL), &list);
     }
@@ -221,7 +221,7 @@ static bool is_mapping(struct sl_str line, struct sl_minidump_mapping *mapping)
         return false;
     for (int column = 0; column < 4; column++) {
         const char *blank = line.size ? memchr(line.data, ' ', line.size) : NULL;
-        if (!blank && column < 3)
+        if (!blank && column < 3) /* after column 3, the inode, there may be no path */
             return false;
         size_t size = blank ? (size_t)(blank - line.data) : line.size;
         if (!column)
@@ -250,6 +250,7 @@ static void read_mappings(struct dump_reader *d)
     d->out_of_memory |= !dump->mappings;
 }
 
+/* Each part that is missing or malformed is left out. When out of memory, d->out_of_memory is set. */
 void dump_read_info(struct dump_reader *d)
 {
     read_assertion(d);

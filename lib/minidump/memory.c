@@ -22,7 +22,7 @@ static bool read_long_list(struct dump_reader *d)
     struct sl_minidump *dump = d->dump;
     struct sl_reader r = dump_stream_reader(dump, STREAM_MEMORY64_LIST);
     uint64_t count = sl_read_u64(&r), rva = sl_read_u64(&r);
-    if (r.failed || count > sl_reader_left(&r) / 16)
+    if (r.failed || count > sl_reader_left(&r) / 16) /* an entry: address and size, 8 bytes each */
         return false;
     dump->memory = dump_alloc(d, count, sizeof *dump->memory);
     for (uint64_t i = 0; dump->memory && i < count; i++) {
@@ -42,7 +42,7 @@ static void read_list(struct dump_reader *d)
     struct sl_minidump *dump = d->dump;
     struct sl_reader r;
     uint32_t rva;
-    size_t count = dump_list(dump, STREAM_MEMORY_LIST, 16, &r);
+    size_t count = dump_list(dump, STREAM_MEMORY_LIST, 16, &r); /* 16: u64 address, u32 size, u32 file offset */
     dump->memory = dump_alloc(d, count, sizeof *dump->memory);
     for (size_t i = 0; dump->memory && i < count; i++) {
         struct sl_minidump_memory *memory = &dump->memory[dump->memory_count];
@@ -131,7 +131,7 @@ void sl_minidump_start(const struct sl_minidump *dump, size_t thread, struct sl_
         *registers = *dump->threads[thread].initial;
     else
         dump_context_read(dump, &dump->threads[thread], registers);
-    sl_walk_numbers(dump->threads[thread].family, &numbers);
+    sl_walk_numbers(dump->threads[thread].family, &numbers); /* cannot fail for a thread that is walked */
     uint64_t sp = registers->value[numbers.sp];
     if (!holds_word(memory, sp) && (other = sl_minidump_memory_at(dump, sp)))
         memory = other;

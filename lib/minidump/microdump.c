@@ -69,7 +69,8 @@ static struct log_sender parse_sender(struct sl_str line, size_t mark)
 {
     size_t tag = find_text((struct sl_str){line.data, mark}, log_tag);
     bool is_tagged = tag < mark;
-    return (struct log_sender){is_tagged, mark, is_tagged ? parse_process(line, tag, mark) : 0};
+    return (struct log_sender){
+        .is_tagged = is_tagged, .column = mark, .process = is_tagged ? parse_process(line, tag, mark) : 0};
 }
 
 static bool same_sender(struct log_sender a, struct log_sender b)
@@ -77,7 +78,8 @@ static bool same_sender(struct log_sender a, struct log_sender b)
     return a.is_tagged == b.is_tagged && a.process == b.process;
 }
 
-/* Returns the message of a line without its prefix; false if another process wrote the line. */
+/* Sets `*message` to the line without its prefix, which ends with ": " after logcat's tag; in a log without tags it has sender.column
+ * bytes. False if another process wrote the line, or if it is shorter than the prefix. */
 static bool parse_message(struct sl_str line, struct log_sender sender, struct sl_str *message)
 {
     size_t tag = sender.is_tagged ? find_text(line, log_tag) : 0, end = sender.column;
@@ -102,6 +104,7 @@ bool sl_microdump_is_in(struct sl_bytes bytes)
     /* A program file may contain the marker; only a file without NULs before it is a log. Most binary files have a NUL in their first
      * EARLY bytes, so they need not be searched. */
     enum { EARLY = 64 };
+    /* signatures of minidumps, little- and big-endian */
     if (sl_str_starts(text, SL_STR("MDMP")) || sl_str_starts(text, SL_STR("PMDM")) ||
         (text.size && memchr(text.data, 0, text.size < EARLY ? text.size : EARLY)))
         return false;
@@ -276,7 +279,7 @@ static void read_stack(struct microdump *m, struct sl_str rest)
         return;
     }
     close_piece(m);
-    m->open = (struct stack_piece){address, at, size};
+    m->open = (struct stack_piece){.address = address, .at = at, .size = size};
 }
 
 /* Reads line M, a module: address, offset in its file (not used), size, debug id, name. A malformed line is skipped. */
@@ -595,7 +598,7 @@ static bool add_annotations(struct sl_minidump *dump, const struct microdump *m)
  * SL_MALFORMED if the registers of a supported processor cannot be read: without them there is no stack. */
 static enum sl_code finish_microdump(const struct microdump *m, struct sl_minidump *dump, struct sl_error *error)
 {
-    if (!dump->unread_processor && !dump->threads[0].is_walked)
+    if (!dump->unread_processor && !dump->threads[0].is_walked) /* a supported processor, but no registers */
         return sl_fail(error, SL_MALFORMED,
                        m->context.size ? "The registers of the microdump (line C) are cut: they have %zu bytes"
                                        : "The registers of the microdump (line C) were not found",

@@ -186,7 +186,7 @@ static enum sl_code read_header(struct dump_reader *d, struct sl_error *error)
     sl_reader_skip(&r, 4); /* checksum */
     dump->crash.timestamp = sl_read_u32(&r);
     dump->crash.has_timestamp = true;
-    if ((version & 0xFFFF) != DUMP_VERSION)
+    if ((version & 0xFFFF) != DUMP_VERSION) /* the upper half may be any number of the writer's */
         return sl_fail(error, SL_MALFORMED, "Minidump version mismatch");
     return read_directory(d, count, directory, error);
 }

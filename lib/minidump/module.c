@@ -133,8 +133,8 @@ static void read_version(struct dump_reader *d, struct sl_reader *r, struct sl_c
     uint32_t signature = sl_read_u32(r);
     sl_reader_skip(r, 4); /* version of the structure */
     uint32_t high = sl_read_u32(r), low = sl_read_u32(r);
-    sl_reader_skip(r, 36); /* version of the product, flags, kind of file, date */
-    if (signature == 0xFEEF04BD)
+    sl_reader_skip(r, 36);       /* version of the product, flags, kind of file, date */
+    if (signature == 0xFEEF04BD) /* VS_FFI_SIGNATURE: the module has this record */
         module->version = dump_printf(d, "%u.%u.%u.%u", high >> 16, high & 0xFFFF, low >> 16, low & 0xFFFF);
 }
 
@@ -211,7 +211,7 @@ void dump_read_modules(struct dump_reader *d)
     crash->modules = dump_alloc(d, count, sizeof *crash->modules);
     for (size_t i = 0; crash->modules && i < count; i++) {
         struct sl_crash_module *module = &crash->modules[crash->module_count];
-        crash->module_count += read_listed(d, &r, module);
+        crash->module_count += read_listed(d, &r, module); /* if invalid, the next entry takes its place */
         module->list_index = i;
     }
     /* the program itself is the first valid module of the list */
@@ -252,7 +252,7 @@ bool sl_minidump_drop_overlaps(struct sl_minidump *dump, struct sl_arena *arena)
     if (kept == dump->crash.module_count)
         return true;
     dump->crash.module_count = kept;
-    find_main(dump, main_index);
+    find_main(dump, main_index); /* it has moved, or was dropped */
     return sl_minidump_map_modules(dump, arena);
 }
 

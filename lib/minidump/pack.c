@@ -153,7 +153,7 @@ static bool unpack_thread(struct sl_reader *r, struct sl_arena *arena, struct sl
     struct sl_crash_thread *known = &dump->crash.threads[index];
     if (!unpack_registers(r, arena, thread))
         return false;
-    thread->family = (enum sl_cpu_family)sl_unpack_number(r, SL_CPU_LOONGARCH64);
+    thread->family = (enum sl_cpu_family)sl_unpack_number(r, SL_CPU_LOONGARCH64); /* the greatest value */
     thread->stack.address = sl_read_u64(r);
     thread->stack.bytes = unpack_place(r, dump);
     thread->is_walked = sl_unpack_flag(r);
@@ -179,6 +179,7 @@ static void unpack_memory(struct sl_reader *r, struct sl_minidump *dump)
 static bool unpack_unloaded(struct sl_unpacker *u, struct sl_minidump *dump)
 {
     dump->unloaded_count = sl_unpack_count(&u->r, 24);
+    /* + 1: NULL only when out of memory, not for 0 modules */
     dump->unloaded = SL_ARENA_ARRAY(u->arena, struct sl_minidump_unloaded, dump->unloaded_count + 1);
     if (!dump->unloaded)
         return false;
@@ -205,6 +206,7 @@ static bool has_valid_modules(const struct sl_crash *crash)
 /* Reads what stack walks need of each thread, and the list of memory. False when out of memory; malformed data fails the reader. */
 static bool unpack_threads(struct sl_reader *r, struct sl_arena *arena, struct sl_minidump *dump)
 {
+    /* + 1 here and below: NULL only when out of memory, not for 0 items */
     dump->threads = SL_ARENA_ARRAY(arena, struct sl_minidump_thread, dump->crash.thread_count + 1);
     bool has_memory = dump->threads != NULL;
     for (size_t i = 0; has_memory && i < dump->crash.thread_count && !r->failed; i++)
@@ -234,7 +236,7 @@ enum sl_code sl_minidump_unpack(struct sl_bytes packed, struct sl_bytes bytes, s
         return code;
     *client_count = sl_read_u64(&u.r);
     dump->is_microdump = sl_unpack_flag(&u.r);
-    if (dump->is_microdump)
+    if (dump->is_microdump) /* the minidump made from it in memory, which the log in `bytes` does not contain */
         dump->bytes = sl_read_bytes(&u.r, sl_read_u64(&u.r));
     unpack_system(&u.r, dump);
     bool has_memory = unpack_threads(&u.r, arena, dump) && unpack_unloaded(&u, dump);
@@ -252,6 +254,7 @@ enum sl_code sl_minidump_unpack_stacks(struct sl_bytes packed, struct sl_bytes b
     struct sl_crash *crash = &dump->crash;
     unpack_system(&r, dump);
     crash->module_count = sl_unpack_count(&r, MODULE_BYTES);
+    /* + 1 here and below: NULL only when out of memory, not for 0 items */
     crash->modules = SL_ARENA_ARRAY(arena, struct sl_crash_module, crash->module_count + 1);
     for (size_t i = 0; crash->modules && i < crash->module_count; i++) {
         crash->modules[i].address = sl_read_u64(&r);

@@ -117,7 +117,7 @@ static const struct {
     {EXC_BREAKPOINT, ON_PPC, 1, "EXC_PPC_BREAKPOINT"},
 };
 
-/* Returns the name of an exception's first code, whose meaning depends on the processor; NULL if it is unknown. */
+/* Returns the name of an exception's first code (its flags), whose meaning depends on the processor; NULL if it is unknown. */
 static const char *describe_detail(enum sl_cpu_family family, const struct dump_exception *exception)
 {
     for (size_t i = 0; i < sizeof details / sizeof *details; i++)
