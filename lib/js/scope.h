@@ -111,8 +111,8 @@ struct sl_js_line_index {
     struct sl_account account;
 };
 
-/* `text` is borrowed and below 4 GiB; the marks take a 32nd of its size. False when memory or the budget is exhausted. Call
- * sl_js_line_index_free() in either case. */
+/* Stores the positions of every 256th byte of `text`, which is borrowed and below 4 GiB; they take a 32nd of its size. False when memory or
+ * the budget is exhausted. Call sl_js_line_index_free() in either case. */
 bool sl_js_line_index_build(struct sl_js_line_index *places, struct sl_str text, struct sl_budget *budget);
 struct sl_js_position sl_js_line_index_find(const struct sl_js_line_index *places,
                                             uint32_t offset); /* at most text.size */

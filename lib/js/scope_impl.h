@@ -44,14 +44,14 @@ enum js_level_kind {
     L_TEMPLATE,
     L_PARAMETERS, /* also those of catch */
     L_KEY,        /* computed key; `at`: offset where its member begins, `size`: the member's modifiers */
-    L_HEAD,       /* parentheses of if, while, with, switch, and after do */
+    L_HEAD,       /* parentheses of if, while, with, switch, and of the while that ends a do */
     L_FOR,
     /* other constructs that contain expressions */
-    L_CONDITION,
+    L_CONDITION, /* between `?` and `:` */
     L_CASE,
     L_VARIABLES,
-    L_FIELD, /* value of a class field; at, size: text of its key, `what`: kind of the key (enum sl_js_part_kind) */
-    L_HERITAGE,
+    L_FIELD,    /* value of a class field; at, size: text of its key, `what`: kind of the key (enum sl_js_part_kind) */
+    L_HERITAGE, /* the expression after `extends` */
     L_DECORATOR,
     /* parts of statements */
     L_CLASS, /* at, size: text of its name; size 0: it has none */
@@ -100,7 +100,7 @@ enum js_operand {
     O_OTHER,
     O_CHAIN,   /* `a.b[c]`, the target of an assignment if `=` follows; its names are p->steps from p->base on */
     O_PARENS,  /* parentheses: parameters if an arrow follows */
-    O_PATTERN, /* a pattern if `=` follows */
+    O_PATTERN, /* an array or object literal: a pattern if `=` follows */
     O_LITERAL, /* a string or a number */
 };
 
@@ -121,7 +121,7 @@ struct js_parser {
     bool async, generator;           /* the innermost function is one */
     bool operand_async;              /* the parentheses of O_PARENS follow the word `async` */
     uint8_t operand;                 /* enum js_operand: kind of the last operand */
-    uint32_t operand_at;             /* its offset; UNKNOWN if it cannot be a single name or parameters */
+    uint32_t operand_at;             /* the operand's offset; UNKNOWN if it cannot be a single name or parameters */
     /* for O_PARENS, O_PATTERN: the placeholder that names of functions inside the brackets link to */
     uint32_t operand_node;
     uint32_t async_at; /* offset of the last `async` that was an operand */
@@ -351,7 +351,7 @@ enum js_state js_parameters_ended(struct js_parser *p);
 /* Reads `=>`, which shows that the operand before it was a list of parameters. */
 enum js_state js_arrow(struct js_parser *p);
 
-/* Reads the head of a class. The next token is `class`. */
+/* Reads the head of a class. The next token is `class`. `flags`: EXPRESSION, or 0 for a declaration. */
 enum js_state js_class(struct js_parser *p, uint8_t flags);
 
 /* Called where a member of a class or an object may begin, or the end of the members. */

@@ -131,7 +131,7 @@ static enum js_state for_head(struct js_parser *p)
     return declaration(p, js_next_word(p));
 }
 
-/* Reads what follows `return`: the end of the statement, which a line end is, too, or an expression. */
+/* Reads what follows `return`: an expression, or the end of the statement; a line end is one, too. */
 static enum js_state returned(struct js_parser *p)
 {
     uint8_t c = js_peek(p, 0);

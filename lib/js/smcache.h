@@ -69,6 +69,6 @@ struct sl_str sl_smcache_source(const struct sl_smcache *cache, uint32_t source)
 /* Returns the text of a source; data NULL if the map does not contain it. */
 struct sl_str sl_smcache_text(const struct sl_smcache *cache, uint32_t source);
 
-/* Returns a cursor in the text of a source for reading lines around `line` (1-based, see sl_context_at()). It skips most of the
- * text in front of them. */
+/* Returns a cursor in the text of a source for reading lines around `line` (1-based, see sl_context_at()). It stands close in front of
+ * them, so that most of the text before need not be read. */
 struct sl_context_cursor sl_smcache_cursor(const struct sl_smcache *cache, uint32_t source, uint32_t line);

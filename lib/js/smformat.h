@@ -4,12 +4,12 @@
  *     SOURCES    20 bytes a source: u32 offset and u32 size of the name in TEXT, the same of the content (size NONE: no content),
  *                u32 its first row in LINES
  *     LINES      for each 4096 bytes of a content but the first, u32 number of line feeds before them
- *     NAMES      units (table/table.h), their offsets in NAME_OFFSETS
+ *     NAMES      names of tokens, one after the other; their u32 offsets, and the end of the last, are in NAME_OFFSETS
  *     BLOCKS     the tokens in order of line and column, 64 a block, see below; eight zero bytes after the last block
  *     KEYS       u64 a block: line << 32 | column of its first token
  *     PLACES     u32 a block: its offset in BLOCKS, in units of eight bytes
- *     FUNCTIONS  units: names; their offsets in FUNCTION_OFFSETS
- *     SCOPES     u32 a scope: 0 = anonymous, else 1 + its function
+ *     FUNCTIONS  names of functions, one after the other; their offsets, as for NAMES, are in FUNCTION_OFFSETS
+ *     SCOPES     u32 a scope: 0 = anonymous, else 1 + the number of its name in FUNCTIONS
  *
  * and these if the map has `scopes` (a "node" is one of their generated ranges); FUNC is 1 + the number of a name, or one of ORIGINAL_*:
  *
@@ -106,8 +106,8 @@ static const struct sl_table_format smcache_format = {
     .sections = SECTION_ID_END - 1,
 };
 
-/* A range of the map starts at the token and maps character by character. Moves the source position, at first that of the token, as far as
- * (line, column) in the script is from the token. False when the result is not a valid position. */
+/* For a token that is a range: it maps every character up to the next token. Moves the source position, at first that of the token, as far
+ * as (line, column) in the script is from the token. False when the result is not a valid position. */
 static inline bool js_move_range(uint32_t token_line, uint32_t token_column, uint32_t line, uint32_t column,
                                  uint32_t *source_line, uint32_t *source_column)
 {
@@ -118,7 +118,7 @@ static inline bool js_move_range(uint32_t token_line, uint32_t token_column, uin
     return !(moved_line >> 31) && !(moved_column >> 31);
 }
 
-/* A token of the map, in which the original name of an identifier is looked for. */
+/* A token of the map. Its name may be the original name of the identifier at its position. */
 struct smcache_token {
     uint32_t line, column;
     uint64_t source; /* 0 = none */

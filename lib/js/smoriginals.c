@@ -87,7 +87,8 @@ static bool read_signed(struct smoriginals_reader *r, int64_t *sum)
     return has_number(r) && vlq_add(&r->at, sum);
 }
 
-/* Moves the position by so many lines; on the same line the column is relative, on another one absolute. False if it is invalid then. */
+/* Moves the position by so many lines; on the same line the column is relative, on another one absolute. False if line or column then need
+ * more than 31 bits. */
 static bool move_position(struct js_position *position, uint32_t lines, uint32_t columns)
 {
     position->line += lines;

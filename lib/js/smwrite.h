@@ -136,8 +136,8 @@ uint64_t smcache_next_boundary(struct smcache_writer *w, uint64_t key);
 /* Sets scopes[i] to 1 + the number of the innermost scope around token i of the batch; 0 = none. Batches must come in order. */
 void smcache_walk_scopes(struct smcache_writer *w, const struct sl_sourcemap_batch *batch, uint32_t *scopes);
 
-/* Appends the names of the script's scopes to w->functions and w->scopes. Identifiers are translated by the tokens, whose sections must be
- * written already. */
+/* Appends the names of the script's scopes to w->functions and w->scopes. Identifiers in them are replaced by the names of the tokens at
+ * their positions, so the sections of the tokens must be written already. */
 enum sl_code smcache_name_scopes(struct smcache_writer *w, struct sl_error *error);
 void smcache_free_scopes(struct smcache_writer *w);
 

@@ -54,6 +54,7 @@ static bool has_only_numbers(const uint8_t *at, const uint8_t *end)
 static void next_range(struct sl_sourcemap_tokens *t, uint32_t from)
 {
     uint32_t number = from;
+    /* less than `from`: the sum has wrapped at 32 bits */
     bool there = t->ranges_at < t->ranges_end && vlq_add_unsigned(&t->ranges_at, &number) && number >= from;
     t->range = there ? number : NONE;
 }

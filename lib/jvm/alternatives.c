@@ -107,7 +107,7 @@ void sl_jvm_alternatives_put(struct sl_jvm_frames *frames, sl_jvm_put_frame *put
 /* ---- limits ---- */
 
 enum {
-    PER_STEP = 16,           /* bytes of output that count as one step of a look-up */
+    PER_STEP = 16,           /* a step of a look-up counts as so many bytes of output */
     MAX_BYTES = 1024 * 1024, /* of the output for one line */
 };
 

@@ -33,7 +33,7 @@ enum attached { TO_NOTHING, TO_CLASS, TO_METHOD };
 
 /* An original class from which members come. In jvm_build.receivers this lies directly before the name of the class. */
 struct receiver {
-    uint32_t file, flags; /* file: as in RECEIVERS (format.h); put_receivers() replaces it by the offset there */
+    uint32_t file, flags; /* file: from find_file(); put_receivers() replaces it by the class's offset in RECEIVERS */
 };
 
 struct obfuscated_class {

@@ -184,7 +184,8 @@ static void by_line(struct jvm_frame_search *s)
 
 /* ---- without a line ---- */
 
-/* Counts of the base members of a method, those without a range or with the range 0 to 0. They decide what frames without a line show. */
+/* Counts of the base members of a method, those without a range or with the range 0 to 0. They decide which frames, with which lines, a
+ * query without a line gets. */
 struct bases {
     size_t with_range, without; /* with the range 0 to 0; without a range */
     bool spread;                /* one with a range covers several source lines */
@@ -214,7 +215,7 @@ static struct bases count_bases(struct jvm_members all)
     return b;
 }
 
-/* Orders frames by method name, equal ones by `order`. */
+/* Orders frames by method name, those with the same name by `order`, their former place. */
 static int frames_by_method(const void *left, const void *right)
 {
     const struct sl_jvm_frame *a = left, *b = right;

@@ -5,7 +5,7 @@
  *     original.Class -> obfuscated:
  *     # {"id":"sourceFile","fileName":"Class.kt"}
  *         type field -> a
- *         1:3:type method(argument,types):10:12 -> b
+ *         1:3:type method(argument,types):10:12 -> b       lines 1 to 3 of the running program are 10 to 12 of the source
  *
  * The file is read line by line; a line ends at LF or CR. A malformed line becomes an error record, and reading continues after
  * it. Texts are views of the file. Everything is linear in the file. */

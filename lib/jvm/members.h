@@ -10,7 +10,7 @@ struct jvm_original_class {
     struct sl_str file, suffix; /* the file name in two parts; data NULL = unknown */
 };
 
-/* One method line of the mapping. A method of the running program, an obfuscated name in a class, has one or more. */
+/* One method line of the mapping. Each method of the running program, that is each obfuscated name in a class, has one or more. */
 struct jvm_member {
     uint8_t flags;            /* enum jvm_flags */
     uint32_t name, arguments; /* ids of strings: original method name, types "int,a.B" */
@@ -21,7 +21,7 @@ struct jvm_member {
 };
 
 /* Iterator over the members of a method (its lines in the mapping), in the order of the mapping. Skips members that have other parameters
- * than `query` (if that is by parameters), and members that have a range without `line`. */
+ * than `query` (if that is by parameters), and members whose range does not contain `line`. */
 struct jvm_members {
     const struct sl_jvm_mapper *mapper;
     struct sl_reader bytes;

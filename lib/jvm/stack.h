@@ -22,8 +22,8 @@ struct sl_jvm_stack {
 bool sl_jvm_stack_begin(struct sl_jvm_stack *stack, const struct sl_jvm_mappers *mappers, struct sl_str thrown,
                         struct sl_arena *arena);
 
-/* Looks up the next frame and appends the original frames. Ignores `query->thrown`. SL_JVM_OUTLINE, SL_JVM_CLEARED: nothing is
- * appended. SL_JVM_UNKNOWN: no mapper contains the class. */
+/* Looks up the next frame and appends the original frames. Uses stack->thrown in place of `query->thrown`. SL_JVM_OUTLINE, SL_JVM_CLEARED:
+ * nothing is appended. SL_JVM_UNKNOWN: no mapper contains the class. */
 enum sl_jvm_answer sl_jvm_stack_frame(struct sl_jvm_stack *stack, const struct sl_jvm_query *query,
                                       struct sl_jvm_frames *frames);
 

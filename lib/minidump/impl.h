@@ -125,8 +125,8 @@ struct dump_exception {
     struct sl_bytes context;
 };
 
-/* Return the exception as text, such as "SIGSEGV / SEGV_MAPERR": dump_crash_reason() for the dump's system, with the crash address; the
- * others for one system, with data NULL for an unknown exception. */
+/* These return the exception as text. dump_crash_reason() does so for the dump's system, with the crash address: "SIGSEGV / SEGV_MAPERR /
+ * 0x10". The others do so for one system, without an address; data NULL for an unknown exception. */
 struct sl_str dump_crash_reason(struct dump_reader *d, const struct dump_exception *exception);
 struct sl_str dump_linux_reason(struct dump_reader *d, const struct dump_exception *exception);
 struct sl_str dump_apple_reason(struct dump_reader *d, const struct dump_exception *exception);

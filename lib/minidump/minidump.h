@@ -116,8 +116,8 @@ struct sl_minidump {
     struct sl_minidump_stream_count handles, memory_info, thread_info;
 };
 
-/* Reads a minidump, or the first microdump of a log (microdump.h); `bytes` must outlive `dump`. Errors: SL_MALFORMED
- * with a message that responses quote, SL_BUSY if out of memory. Pure function. */
+/* Reads a minidump, or the first microdump of a log (microdump.h); `bytes` must outlive `dump`. Errors: SL_MALFORMED with a message that is
+ * shown to the user, SL_BUSY if out of memory. Pure function. */
 enum sl_code sl_minidump_read(struct sl_bytes bytes, struct sl_arena *arena, struct sl_minidump *dump,
                               struct sl_error *error);
 
