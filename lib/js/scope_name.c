@@ -25,28 +25,28 @@ static bool is_compat(const struct name *name)
 static void gather_parts(struct name *name, const struct sl_js_scope *scope)
 {
     const struct sl_js_scopes *s = name->scopes;
-    bool own = false, crossed = false;
+    bool has_own_name = false, in_object = false;
     /* inferred: number of parts so far that come from the code around the function, unlike `f` above */
     uint32_t part = scope->name, inferred = 0;
     for (; part < SL_JS_NAME_IS_COMPLETE && name->count < MAX_PARTS; part = s->parts[part].outer) {
         const struct sl_js_part *p = &s->parts[part];
         if (p->kind == SL_JS_OBJECT) {
-            crossed = true; /* the parts so far are inside an object literal */
+            in_object = true; /* the parts so far are inside an object literal */
         } else if (p->kind != SL_JS_COVER && !(p->field && is_compat(name))) { /* COVER: a name that is too long */
             bool last = part == scope->name;
             /* an accessor's key alone is "get x", without "<object>" in front */
             bool key = last && (scope->kind == SL_JS_OBJECT_GETTER || scope->kind == SL_JS_OBJECT_SETTER);
             if (p->kind != SL_JS_OWN_NAME && !key)
                 inferred++;
-            if (own && inferred == 1 && !name->replaced) /* the first part after the own name */
+            if (has_own_name && inferred == 1 && !name->replaced) /* the first part after the own name */
                 name->replaced = p;
             else
                 name->parts[name->count++] = p;
-            own |= p->kind == SL_JS_OWN_NAME;
+            has_own_name |= p->kind == SL_JS_OWN_NAME;
         }
     }
-    /* the first part is a key of an object literal that is assigned to nothing */
-    name->object = crossed && inferred && part == SL_JS_NONE;
+    /* the first part is a key of an object literal that is assigned to nothing: else `part` were SL_JS_NAME_IS_COMPLETE */
+    name->object = in_object && inferred && part == SL_JS_NONE;
 }
 
 /* Appends an identifier, its escapes \u0061 and \u{61} decoded. An escape that is no valid code point adds nothing. Every backslash in an

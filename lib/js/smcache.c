@@ -96,7 +96,7 @@ static bool lines_before(const struct sl_smcache *c, uint32_t source, uint32_t s
 struct sl_context_cursor sl_smcache_cursor(const struct sl_smcache *c, uint32_t source, uint32_t line)
 {
     struct sl_str text = sl_smcache_text(c, source);
-    struct sl_context_cursor cursor = {.text = text, .line = 1, .newline = '\n'};
+    struct sl_context_cursor cursor = {.text = text, .line = 1, .newline = '\n'}; /* lines end with LF, as in LINES */
     uint32_t first = line > SL_CONTEXT_LINES ? line - SL_CONTEXT_LINES : 1, before;
     uint32_t low = 0, high = text.size ? (uint32_t)((text.size - 1) / LINES_STEP) : 0;
     /* Find the last multiple of LINES_STEP bytes after which the first complete line is not after the first wanted one. That line has

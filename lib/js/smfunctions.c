@@ -137,7 +137,7 @@ static bool sort_starts(struct smcache_writer *w, size_t first)
 enum sl_code smcache_read_functions(struct smcache_writer *w, struct sl_error *error)
 {
     struct function_map *map = &w->function_map;
-    const struct sl_sourcemap_part *part = &w->map->parts[0];
+    const struct sl_sourcemap_part *part = &w->map->parts[0]; /* the only one: the caller reads no index maps here */
     struct sl_json j = js_read_at(w->map, part->functions);
     struct function_mapping m;
     struct sl_str key;

@@ -19,9 +19,9 @@ static bool has_memory(const struct smcache_writer *w)
 /* ---- sources ---- */
 
 /* Adds the source whose name was just appended to TEXT at `offset`, and returns its record. In an index map (w->numbers set) sources with
- * equal names share a record: `numbers` maps names to records, w->numbers[number] becomes the record, and a second copy of the name is
+ * equal names share a record: `records` maps names to records, w->numbers[number] becomes the record, and a second copy of the name is
  * removed. NULL when out of memory. */
-static struct source_record *add_source(struct smcache_writer *w, struct sl_map *numbers, size_t number,
+static struct source_record *add_source(struct smcache_writer *w, struct sl_map *records, size_t number,
                                         uint32_t offset)
 {
     uint32_t size = (uint32_t)(text_size(w) - offset);
@@ -30,10 +30,10 @@ static struct source_record *add_source(struct smcache_writer *w, struct sl_map 
         /* SECTION_TEXT - 1: numbers of sections count from 1, and TEXT was begun first */
         const char *name = (const char *)w->table.file.data + w->table.sections[SECTION_TEXT - 1].offset + offset;
         const char *key = sl_arena_strndup(w->map->arena, name, size);
-        void **slot = key ? sl_map_find_or_add(numbers, (struct sl_str){key, size}, NULL) : NULL;
+        void **slot = key ? sl_map_find_or_add(records, (struct sl_str){key, size}, NULL) : NULL;
         if (!slot)
             return NULL;
-        if (*slot) /* the values in `numbers` are 1 + the record; NULL: the name is new */
+        if (*slot) /* the values in `records` are 1 + the record; NULL: the name is new */
             record = (size_t)(uintptr_t)*slot - 1;
         *slot = (void *)(uintptr_t)(record + 1);
         w->numbers[number] = (uint32_t)record;
@@ -50,9 +50,10 @@ static struct source_record *add_source(struct smcache_writer *w, struct sl_map 
 }
 
 /* Writes the names of the sources of one part (the map, or one map of an index map) and makes their records. `first` is the number of its
- * first source among those of all parts. As each name repeats the source root, the budget is charged four steps for each byte of it. */
+ * first source among those of all parts; `records` finds the records of earlier sources by their names, in an index map. As each name
+ * repeats the source root, the budget is charged four steps for each byte of it. */
 static enum sl_code put_names_of_sources(struct smcache_writer *w, const struct sl_sourcemap_part *part, size_t first,
-                                         struct sl_map *numbers, struct sl_error *error)
+                                         struct sl_map *records, struct sl_error *error)
 {
     struct sl_sourcemap_texts texts;
     bool null; /* not used: a source that is null gets a record, too */
@@ -64,7 +65,7 @@ static enum sl_code put_names_of_sources(struct smcache_writer *w, const struct 
             return sl_fail(error, SL_UNSUPPORTED,
                            "source map: names and contents of its sources are larger than 4 GiB together");
         uint32_t copied = texts.root.size < UINT32_MAX / 8 ? (uint32_t)texts.root.size * 4 + 1 : UINT32_MAX;
-        if (!has_memory(w) || !sl_account_spend(&w->account, copied) || !add_source(w, numbers, first++, offset))
+        if (!has_memory(w) || !sl_account_spend(&w->account, copied) || !add_source(w, records, first++, offset))
             return smcache_writer_fail(w, error);
     }
     return SL_OK;
@@ -124,13 +125,13 @@ static enum sl_code put_contents(struct smcache_writer *w, const struct sl_sourc
 }
 
 /* Writes names and contents of the sources of all parts: the map, or the maps of an index map. Sets w->ranges if one has ranges. */
-static enum sl_code put_parts(struct smcache_writer *w, struct sl_map *numbers, struct sl_error *error)
+static enum sl_code put_parts(struct smcache_writer *w, struct sl_map *records, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
     size_t first = 0;
     for (size_t i = 0; code == SL_OK && i < w->map->part_count; i++) {
         const struct sl_sourcemap_part *part = &w->map->parts[i];
-        code = put_names_of_sources(w, part, first, numbers, error);
+        code = put_names_of_sources(w, part, first, records, error);
         if (code == SL_OK)
             code = put_contents(w, part, first, error);
         first += part->counts[SL_SOURCEMAP_SOURCES];
@@ -144,14 +145,14 @@ static enum sl_code put_parts(struct smcache_writer *w, struct sl_map *numbers, 
 static enum sl_code put_sources(struct smcache_writer *w, struct sl_error *error)
 {
     struct sl_buf *file = &w->table.file;
-    struct sl_map numbers = {.budget = w->budget};
+    struct sl_map records = {.budget = w->budget};
     size_t count = 0;
     for (size_t i = 0; i < w->map->part_count; i++)
         count += w->map->parts[i].counts[SL_SOURCEMAP_SOURCES];
     if (w->map->indexed && !(w->numbers = sl_account_alloc(&w->account, count, sizeof *w->numbers)))
         return smcache_writer_fail(w, error);
-    enum sl_code code = put_parts(w, &numbers, error); /* after an error the caller discards what is written below */
-    sl_map_free(&numbers);
+    enum sl_code code = put_parts(w, &records, error); /* after an error the caller discards what is written below */
+    sl_map_free(&records);
     sl_table_section(&w->table, SECTION_SOURCES);
     for (size_t i = 0; i < w->source_count; i++) {
         const struct source_record *s = &w->sources[i];

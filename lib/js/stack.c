@@ -157,7 +157,7 @@ static bool in_parentheses(struct sl_str text, bool nameless, struct sl_js_stack
         return false;
     if (at == whole.size || !is_opening(text, at, nameless))
         at = first;
-    frame->function = sl_str_trimmed((struct sl_str){text.data, at ? at - 1 : 0});
+    frame->function = sl_str_trimmed((struct sl_str){text.data, at ? at - 1 : 0}); /* - 1: the blank before the `(` */
     return nameless || frame->function.size;
 }
 
@@ -268,6 +268,7 @@ static bool other_frame(struct sl_str line, size_t begin, struct sl_js_stack_fra
 {
     struct sl_str text = from(line, begin);
     const char *at = memchr(text.data, '@', text.size);
+    /* the text before the @, of which the first `skipped` bytes are a log prefix */
     size_t size = at ? (size_t)(at - text.data) : 0,
            skipped = at ? function_begin((struct sl_str){text.data, size}) : 0;
     bool named = at && !memchr(text.data + skipped, ':', size - skipped);

@@ -242,7 +242,7 @@ static void from_bases(struct jvm_frame_search *s, const struct bases *b)
     size_t first = s->out->count, added = 0;
     while (jvm_next_member(&all, &m))
         if (is_base(&m) && has_range(&m))
-            add_plain(s, &m, b->spread || m.line, b->spread ? 0 : m.line);
+            add_plain(s, &m, b->spread || m.line, b->spread ? 0 : m.line); /* several lines: the line is shown as 0 */
     for (all = s->members; jvm_next_member(&all, &m);) {
         if (!is_base(&m) || has_range(&m) || (b->same_name && !s->query.signatures && added++))
             continue;

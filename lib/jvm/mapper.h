@@ -62,7 +62,7 @@ struct sl_jvm_frame {
     struct sl_str parameters;   /* with `signatures` in the form of mappings; data NULL = unknown */
     struct sl_str type;         /* retrace: return type, from the query's `types`; data NULL = unknown */
     struct sl_str file, suffix; /* the file name in two parts */
-    bool has_line, synthesized;
+    bool has_line, synthesized; /* has_line with `line` 0: callers show the line as 0 */
     uint32_t line;
     /* retrace: frames with one number are one call chain; the chains are alternatives for the queried frame */
     uint32_t alternative;

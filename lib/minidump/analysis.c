@@ -101,7 +101,8 @@ static enum sl_code read_instruction(struct analyser *r, struct sl_error *error)
                                         .size = 1}; /* decode a single instruction */
     /* on Windows the segment register of a thread points to its environment block */
     bool has_segment = r->dump->os == SL_MINIDUMP_WINDOWS && r->thread->environment;
-    const struct sl_disasm_registers registers = {get_register, &r->registers, has_segment, r->thread->environment};
+    const struct sl_disasm_registers registers = {
+        .get = get_register, .arg = &r->registers, .has_segment = has_segment, .segment = r->thread->environment};
     enum sl_code result = sl_disasm_effects(&code, &registers, &out->effects, error);
     out->has_instruction = result == SL_OK;
     if (out->has_instruction && out->effects.flow == SL_DISASM_DIRECT) {

@@ -179,7 +179,8 @@ static void put_resource_tail(char text[128], unsigned type, uint64_t code, uint
     }
 }
 
-/* Describes EXC_RESOURCE: a limit was exceeded. Type, flavor and numbers are packed into the code; data NULL for an unknown type. */
+/* Describes EXC_RESOURCE: a limit was exceeded. The upper 3 bits of the flags are the type of resource; kind of limit ("flavor"), limit and
+ * value are packed into the parameters 1 and 2, Mach's code and subcode. Data NULL for an unknown type. */
 static struct sl_str resource(struct dump_reader *d, const struct dump_exception *exception)
 {
     static const char *const types[8] = {NULL, "CPU", "WAKEUPS", "MEMORY", "IO", "THREADS"};
@@ -279,8 +280,8 @@ static void put_guard_tail(char text[128], unsigned type, uint64_t code, unsigne
     }
 }
 
-/* Describes EXC_GUARD: a guarded port, descriptor, file or memory was misused. The upper 3 bits of the flags are the type, bits 32 to 60 of
- * the code the kind of misuse ("flavor"). Data NULL for an unknown type. */
+/* Describes EXC_GUARD: a guarded port, descriptor, file or memory was misused. The upper 3 bits of the flags are the type. Parameters 1
+ * and 2 are Mach's code, of which bits 32 to 60 are the kind of misuse ("flavor"), and subcode. Data NULL for an unknown type. */
 static struct sl_str guard(struct dump_reader *d, const struct dump_exception *exception)
 {
     uint64_t code = exception->parameters[1], sub = exception->parameters[2];
