@@ -446,7 +446,7 @@ enum js_state js_operator(struct js_parser *p)
         js_advance(p, js_peek(p, 2) == '=' ? 3 : 2);
         return OPERAND;
     case 'i': return word_operator(p);
-    case '`': p->at++; return js_template(p);
+    case '`': p->at++; return js_template(p); /* a tagged template; white space after the ` is part of its text */
     default: return js_ended(p);
     }
 }

@@ -21,7 +21,8 @@ static bool push_function(struct js_parser *p, enum js_level_kind kind, uint32_t
     return true;
 }
 
-/* Reads the parameters of a function; their bracket is the next token. */
+/* Reads the parameters of a function; their bracket is the next token. `async`, `generator`: what the function is; it decides how `await`
+ * and `yield` are read. */
 static enum js_state function_parameters(struct js_parser *p, bool async, bool generator)
 {
     p->async = async;

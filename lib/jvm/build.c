@@ -423,7 +423,7 @@ static void on_record(struct jvm_build *b, const struct record_ahead *a)
     } else if (r->kind == SL_JVM_RECORD_METHOD && b->in_class) {
         on_method(b, a);
         b->attached = TO_METHOD;
-    }
+    } /* fields and headers are not part of the table */
 }
 
 /* Reads a record in advance and hashes its texts, which prefetches their slots in the tables of strings. False at the end of the

@@ -366,8 +366,9 @@ static void apply_outline(struct jvm_frame_search *s, struct sl_jvm_outline *out
 /* Where a frame is: in no outline (code that R8 moved out of several methods), in one, or in one and in methods inlined into that. */
 enum outline_part { OUTLINE_NONE, OUTLINE_WHOLE, OUTLINE_WITH_INLINED };
 
-/* Returns whether the frame is in an outline. Of the members whose range contains its line the last one, the outermost method, decides; the
- * others are inlined into it. If the line is unknown or in no range, the first member of the method decides. */
+/* Returns whether the frame is in an outline, and if so, whether also in methods inlined into it. Of the members whose range contains its
+ * line the last one, the outermost method, decides; the others are inlined into it. If the line is unknown or in no range, the first member
+ * of the method decides. */
 static enum outline_part choose_outline_part(const struct jvm_frame_search *s)
 {
     struct jvm_members all = s->members;

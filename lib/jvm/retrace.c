@@ -331,6 +331,7 @@ static void set_line(const struct retrace *r, int64_t line, struct sl_jvm_frame 
  * that cannot be mapped is returned as it is, NO_LINE for none. */
 static int64_t source_line(const struct retrace *r, const struct jvm_member *m, int64_t chosen)
 {
+    /* spans: it has several source lines */
     bool has_line = m->flags & JVM_LINE, spans = has_line && m->flags & JVM_LAST_LINE && m->last_line != m->line;
     if (chosen == NO_LINE && has_line && !spans)
         chosen = m->line;

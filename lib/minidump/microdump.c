@@ -408,7 +408,7 @@ static void read_fingerprint(struct sl_str fingerprint, uint32_t version[3])
  * have are zero. */
 static void put_system(struct dump_writer *w, const struct microdump *m)
 {
-    bool is_android = m->platform == 0x8203;
+    bool is_android = m->platform == 0x8203; /* Breakpad's number */
     uint32_t version[3] = {0, 0, 0};
     struct sl_buf text = {.budget = m->arena->budget};
     if (is_android)
