@@ -204,7 +204,7 @@ static int by_start(const void *a, const void *b)
 }
 
 /* Merges p->late (arrow functions, opened after functions in their parameters) into the list, which is sorted by start. Merges from the
- * end, in place; of scopes with one start the late one comes second. False when out of memory. */
+ * end, in place; of two scopes that start at one offset the late one comes second. False when out of memory. */
 static bool merge_late(struct js_parser *p)
 {
     struct sl_js_scopes *s = p->scopes;

@@ -167,7 +167,7 @@ static enum js_state parse_case(struct js_parser *p, bool other)
 
 /* ---- modules ---- */
 
-/* Consumes a string; false if the next token is none, or if the string has no end. */
+/* Consumes a string; false if the next token is no string, or if the string has no end. */
 static bool string_token(struct js_parser *p)
 {
     uint8_t c = js_peek(p, 0);

@@ -100,9 +100,9 @@ static bool add_starts(struct smcache_writer *w, const struct function_mapping *
             if (!add_start(w, (uint64_t)line << 32 | (uint64_t)column, named ? m->first_name + (uint32_t)name + 1 : 0))
                 return false;
         } else if (kind == VLQ_COMMA || kind == VLQ_SEMICOLON) {
-            column = kind == VLQ_SEMICOLON ? 0 : column;
+            column = kind == VLQ_SEMICOLON ? 0 : column; /* columns are absolute again after a semicolon */
             at++;
-        } else {
+        } else { /* malformed */
             w->function_map.start_count = first;
             return true;
         }

@@ -195,7 +195,7 @@ static bool repeat_range(struct smcache_writer *w, uint64_t end)
         out->line[n] = line;
         out->column[n] = column;
         out->source[n] = s->source;
-        out->name[n] = UINT32_MAX;
+        out->name[n] = UINT32_MAX; /* none */
         out->range[n] = true;
         out->count++;
     }

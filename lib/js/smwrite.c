@@ -241,7 +241,7 @@ static void put_header(struct smcache_writer *w)
 static enum sl_code read_map(struct smcache_writer *w, struct sl_str text, struct sl_arena *arena,
                              struct sl_sourcemap *map, struct sl_error *error)
 {
-    if (!sl_table_writer_init(&w->table, &smcache_format, NULL, w->budget))
+    if (!sl_table_writer_init(&w->table, &smcache_format, NULL, w->budget)) /* NULL: uses no other threads */
         return smcache_writer_fail(w, error);
     sl_table_section(&w->table, SECTION_TEXT);
     sl_buf_reserve(&w->table.file, text.size); /* the result is about as large as the map */

@@ -76,6 +76,7 @@ void sl_jvm_alternatives_put(struct sl_jvm_frames *frames, sl_jvm_put_frame *put
                              struct sl_buf *out)
 {
     size_t count = frames->count;
+    /* no frame, or those of a single alternative */
     if (!count || frames->items[0].alternative == frames->items[count - 1].alternative) {
         for (size_t i = 0; i < count; i++) {
             put(arg, &frames->items[i], out);

@@ -643,7 +643,7 @@ static void put_methods(struct jvm_build *b, struct sl_table_writer *t)
 static bool put_file(struct jvm_build *b, struct sl_buf *out)
 {
     struct sl_table_writer t;
-    if (!sl_table_writer_init(&t, &jvm_format, NULL, b->account.budget))
+    if (!sl_table_writer_init(&t, &jvm_format, NULL, b->account.budget)) /* NULL: uses no other threads */
         return build_fail(b);
     put_receivers(b, &t);
     put_members(b, &t);

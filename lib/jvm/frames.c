@@ -168,7 +168,7 @@ static void by_line(struct jvm_frame_search *s)
     while (jvm_next_member(&all, &m)) {
         if (is_base(&m) && ranges)
             continue;
-        if (s->without_outlines && m.flags & JVM_IS_OUTLINE)
+        if (s->without_outlines && m.flags & JVM_IS_OUTLINE) /* only what was inlined into the outline is shown */
             continue;
         if (m.flags & JVM_INLINED_FROM_OTHER_CLASS)
             jvm_prefetch(s->mapper, JVM_RECEIVERS, m.receiver);
@@ -295,7 +295,7 @@ static void add_outermost(struct jvm_frame_search *s)
     bool more = jvm_next_member(&all, &last);
     while (more && s->out->count - first < MAX_ALTERNATIVES) {
         more = jvm_next_member(&all, &m);
-        struct sl_jvm_frame frame = plain_frame(s, &last, true, 0);
+        struct sl_jvm_frame frame = plain_frame(s, &last, true, 0); /* the line is shown as 0 */
         if ((!more || !same_range(&last, &m)) && !has_method_from(s->out, first, &frame))
             sl_jvm_frames_add(s->out, &frame);
         last = m;

@@ -220,6 +220,7 @@ static bool is_stack_overflow(const struct analyser *r)
     const struct dump_region *at = dump_region_at(regions, address);
     if (at && is_accessible(at))
         return false;
+    /* from the first region above the address on */
     for (size_t i = SL_COUNT_UP_TO(regions->items, regions->count, first, address); i < regions->count; i++)
         if (is_accessible(&regions->items[i]))
             return regions->items[i].readable && regions->items[i].writable &&
@@ -438,6 +439,7 @@ static void find_inconsistencies(struct analyser *r)
 static enum operation decode_operation(const struct analyser *r)
 {
     const struct dump_exception *e = &r->exception;
+    /* an access violation has two parameters: the operation and the address */
     if (r->dump->os != SL_MINIDUMP_WINDOWS || e->code != ACCESS_VIOLATION || e->parameter_count < 2)
         return ANY;
     switch (e->parameters[0]) {

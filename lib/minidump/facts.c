@@ -92,7 +92,7 @@ static void read_soft_errors(struct dump_reader *d, struct sl_minidump_facts *fa
     struct sl_json j = sl_json(text, d->arena, false);
     if (!text.size)
         return;
-    sl_json_skip(&j);
+    sl_json_skip(&j); /* checks that it is a JSON value */
     if (sl_json_end(&j))
         facts->soft_errors = sl_str_trimmed(text);
 }

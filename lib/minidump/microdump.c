@@ -363,7 +363,7 @@ static void end_stream(struct dump_writer *w)
 static size_t put_string(struct dump_writer *w, struct sl_str text)
 {
     size_t begin = w->out.size, at = 0;
-    sl_buf_u32(&w->out, 0);
+    sl_buf_u32(&w->out, 0); /* the size, which is filled in below */
     while (at < text.size) {
         uint32_t code = sl_utf8_next(text, &at);
         if (code > 0xFFFF) {

@@ -104,7 +104,7 @@ static void identify_pdb20(struct dump_reader *d, const struct module_record *re
 static void identify_elf(struct dump_reader *d, struct sl_reader *r, struct sl_crash_module *module)
 {
     struct sl_bytes build_id = get_rest(r);
-    module->debug_file = module->code_file;
+    module->debug_file = module->code_file; /* the record has no file name */
     if (is_zero(build_id) || !dump_charge(d, build_id.size))
         return;
     module->code_id = module_hex(d, build_id);
