@@ -11,22 +11,13 @@ static enum body_action relay_decide(struct transfer *t)
     return t->content_length > 0 && (uint64_t)t->content_length > t->limit ? BODY_STOP : BODY_STORE;
 }
 
-/* Appends the headers of the request to `*list`. Their values may be secrets, so the copies that are made here are wiped. False when out of
- * memory. The caller frees the list in any case. */
+/* Appends the headers of the request to `*list`. False when out of memory. The caller frees the list in any case. */
 static bool add_headers(struct curl_slist **list, const struct fetch_relay *relay)
 {
-    bool ok = true;
-    for (size_t i = 0; ok && i < relay->header_count; i++) {
-        struct sl_str name = relay->headers[i].name, value = secret_open(relay->headers[i].value);
-        struct sl_buf line = {0};
-        sl_buf_printf(&line, SL_STR_FMT ": " SL_STR_FMT, SL_STR_ARG(name), SL_STR_ARG(value));
-        sl_buf_u8(&line, 0);
-        struct curl_slist *longer = line.failed ? NULL : curl_slist_append(*list, (const char *)line.data);
-        sl_buf_wipe(&line);
-        ok = longer != NULL;
-        *list = ok ? longer : *list;
-    }
-    return ok;
+    for (size_t i = 0; i < relay->header_count; i++)
+        if (!libcurl_add_header(list, relay->headers[i].name, secret_open(relay->headers[i].value)))
+            return false;
+    return true;
 }
 
 /* Appends the first `size` bytes of the file to `body`. False when out of memory, or if the file is shorter. */

@@ -142,10 +142,12 @@ static bool layout_names(const struct build_id_question *q, unsigned try, struct
     case LAYOUT_DEBUGINFOD: n->directory = "."; return !try;
     case LAYOUT_SYMSTORE:
     case LAYOUT_SSQP: /* first the program, then the debug file: they are stored under different names */
+        if (!file.size || memchr(file.data, '/', file.size)) /* the program's name is unknown: only the debug file */
+            try++;
         n->before = try ? "elf-buildid-sym-" : "elf-buildid-";
         n->directory = try ? "_.debug" : sl_arena_strndup(arena, file.data, file.size);
         n->failed = n->directory ? 0 : ENOMEM;
-        return try < 2 && n->directory && (try || (file.size && !memchr(file.data, '/', file.size)));
+        return try < 2 && n->directory;
     case LAYOUT_SYMSTORE_INDEX2:
     case LAYOUT_SLASHSYMBOLS:
     case LAYOUT_MOZILLA: break;
