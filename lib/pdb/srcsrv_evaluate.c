@@ -49,8 +49,8 @@ static size_t field_number(struct sl_str name)
     return good && number <= SRCSRV_MAX_FIELDS ? (size_t)number : 0;
 }
 
-/* Appends the expanded value of a variable. False if it is not defined, its template is bad, or a limit is reached. `depth` counts nested
- * expansions. */
+/* Appends the expanded value of a variable: var1 to var10 are the fields of the source file, targ is the debugger's directory, the others
+ * are defined in the stream. False if it is not defined, its template is bad, or a limit is reached. `depth` counts nested expansions. */
 static bool add_variable(struct evaluation *e, struct sl_str name, unsigned depth)
 {
     struct sl_str value;
@@ -165,7 +165,7 @@ bool srcsrv_evaluate(const struct srcsrv *s, const struct srcsrv_fields *fields,
     bool good = srcsrv_variable(s, SL_STR("SRCSRVTRG"), &value) && expand(&e, &value, false, 0);
     /* Only whether the other templates can be evaluated matters: their results go to `scratch`. A stream may lack them. */
     e.out = &scratch;
-    e.begin = 0;
+    e.begin = 0; /* the limit of a result's size counts from here */
     for (size_t i = 0; good && i < sizeof others / sizeof *others; i++) {
         sl_buf_clear(&scratch);
         good = !srcsrv_variable(s, others[i], &value) || expand(&e, &value, false, 0);

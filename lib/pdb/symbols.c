@@ -66,7 +66,7 @@ static bool stream_next(const struct msf_stream *stream, uint64_t *at, struct sl
             return false;
         *at += 2 + (uint64_t)size;
         if (wanted(*kind) && msf_view(stream, data, size - 2, arena, bytes))
-            return true;
+            return true; /* else a kind that is not wanted, or the record is cut off, and the loop ends, too */
     }
     return false;
 }
@@ -95,8 +95,8 @@ enum sl_code sl_pdb_publics(const struct sl_pdb *pdb, struct sl_arena *arena,
             continue; /* one damaged record does not hide the others */
         uint32_t address = pdb_address(pdb, record.section, record.offset);
         if (address == NOT_MAPPED || !pdb->sections[record.section - 1].executable)
-            continue; /* data: sl_pdb_data() lists it */
-        uint64_t bytes_to_end = bytes_to_section_end(pdb, &record);
+            continue;                                               /* data: sl_pdb_data() lists it */
+        uint64_t bytes_to_end = bytes_to_section_end(pdb, &record); /* 0: the symbol lies behind its section */
         if (bytes_to_end && !add(arg, address, bytes_to_end, record.name))
             code = sl_fail(error, SL_BUSY, "out of memory");
     }
@@ -128,12 +128,12 @@ static bool add_record(struct data_walk *w, uint16_t kind, struct sl_bytes bytes
         return true;
     struct sl_pdb_data data = {
         .address = address,
-        .size = is_public(kind) ? 0 : name_printer_type_size(&w->name_printer, record.type),
+        .size = is_public(kind) ? 0 : name_printer_type_size(&w->name_printer, record.type), /* public: no type */
         .bytes_to_end = bytes_to_section_end(w->pdb, &record),
         .name = record.name,
         .is_public = is_public(kind),
     };
-    return !data.bytes_to_end || w->add(w->arg, &data);
+    return !data.bytes_to_end || w->add(w->arg, &data); /* 0: it lies behind its section */
 }
 
 /* Passes the records of the symbol stream whose kind is `wanted` to add_record(). False if w->add returns false or the budget is
@@ -196,5 +196,6 @@ enum sl_code sl_pdb_data(struct sl_pdb *pdb, struct sl_arena *arena,
         ok = walk_module(&w, &pdb->modules[i]);
     ok = ok && walk_stream(&w, is_public);
     name_printer_free(&w.name_printer);
+    /* SL_BUSY also if `add` returned false while budget is left */
     return ok ? sl_pdb_status(pdb, error) : sl_budget_fail(pdb->budget, error);
 }

@@ -81,6 +81,7 @@ bool type_table_get(const struct type_table *t, uint32_t index, struct sl_arena 
     struct sl_bytes bytes;
     if (index < t->begin || index >= t->end)
         return false;
+    /* only the offset of every ANCHOR_STEP-th record is stored: from there on the sizes of the records lead to this one */
     uint64_t at = t->anchors[(index - t->begin) / ANCHOR_STEP];
     for (uint32_t i = (index - t->begin) % ANCHOR_STEP; i; i--)
         at += 2 + (uint64_t)record_size(stream, flat, at);

@@ -86,8 +86,8 @@ static enum sl_code inflate_source(struct sl_bytes stored, uint32_t size, struct
         return sl_fail(error, SL_MALFORMED, "invalid length");
     uint8_t *out = sl_arena_alloc(arena, (size_t)size + 1, 1);
     z_stream z = {.next_in = (Bytef *)stored.data, .avail_in = (uInt)stored.size, .next_out = out};
-    z.avail_out = (uInt)size + 1; /* one more byte, to detect excess output */
-    if (!out || inflateInit2(&z, -MAX_WBITS) != Z_OK)
+    z.avail_out = (uInt)size + 1;                     /* one more byte, to detect excess output */
+    if (!out || inflateInit2(&z, -MAX_WBITS) != Z_OK) /* negative: deflate data without a zlib header */
         return sl_fail(error, SL_BUSY, "out of memory");
     int status = inflate(&z, Z_FINISH);
     inflateEnd(&z);

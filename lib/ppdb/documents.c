@@ -50,7 +50,8 @@ static struct sl_bytes read_separator(struct sl_reader *r)
 }
 
 /* Appends the document's name to `name`, whose size was `start`: the blob is a separator and blob offsets of the parts. Adds the number of
- * parts and of bytes to `*work`, which the caller charges to a budget. Fails if a part is not UTF-8 or the name is too long. */
+ * parts and of bytes to `*work`, which the caller charges to a budget. SL_MALFORMED if a part is damaged or not UTF-8, or the name is too
+ * long; SL_BUSY when out of memory. */
 static enum sl_code add_parts(const struct sl_ppdb *ppdb, struct sl_bytes blob, struct sl_buf *name, size_t start,
                               uint32_t *work, struct sl_error *error)
 {

@@ -42,7 +42,7 @@ static void ppdb_links_prepare(struct ppdb_link_rule *rule, const struct sl_ppdb
 {
     struct sl_str text = link->pattern;
     *rule = (struct ppdb_link_rule){.original = link->pattern, .url = link->url, .index = index};
-    if (sl_str_ends(text, SL_STR("*"))) {
+    if (sl_str_ends(text, SL_STR("*"))) { /* matches all paths that begin with the text before it */
         rule->prefix = true;
         text.size--;
     }
@@ -64,9 +64,10 @@ static size_t drop_duplicates(struct ppdb_link_rule *rules, size_t count)
     return kept;
 }
 
-/* Sets `shorter` and `chain` of the prefixes. In byte order a shorter prefix comes before the longer ones that begin with it, so the
- * candidates for a prefix are its predecessor, the predecessor's `shorter`, its `shorter` and so on. A lookup follows the same chain, so
- * it is cut after MAX_CHAIN links, more than directories are nested in practice: prefixes beyond that are not tried. */
+/* Sets, for each prefix, `shorter`: the longest other prefix that it begins with (counted from 1; 0 = none), and `chain`: how many prefixes
+ * follow from `shorter` to `shorter`. Sorted, a shorter prefix comes before those that begin with it, so the candidates are the
+ * predecessor, its `shorter`, and so on. A lookup follows the chain, so it is cut after MAX_CHAIN links, more than directories are nested
+ * in practice. */
 static void link_prefixes(struct ppdb_link_rule *rules, size_t count)
 {
     size_t first = 0;
@@ -82,8 +83,8 @@ static void link_prefixes(struct ppdb_link_rule *rules, size_t count)
     }
 }
 
-/* Appends the rules in their stored form (links.h): three counts, a row of RULE_SIZE bytes for each rule, and the text with the patterns
- * and URLs, to which the rows have offsets. */
+/* Appends the rules in their stored form (links.h): the numbers of exact rules, of prefixes and of bytes of text; a row of RULE_SIZE bytes
+ * for each rule; and the text of the patterns and URLs, to which the rows have offsets. */
 static void ppdb_links_store(const struct ppdb_link_rule *rules, size_t count, struct sl_buf *out)
 {
     uint64_t size = 0, exact = 0, at = 0;
@@ -177,7 +178,7 @@ static uint64_t upper_bound(const struct sl_ppdb_links *links, uint64_t low, uin
 /* Finds the exact rule (without `*`) whose pattern is equal to the text, a lower-cased path. */
 static bool find_exact(const struct sl_ppdb_links *links, struct sl_str text, struct stored_rule *rule)
 {
-    uint64_t above = upper_bound(links, 0, links->exact_count, text);
+    uint64_t above = upper_bound(links, 0, links->exact_count, text); /* index of the first greater pattern */
     if (!above)
         return false;
     *rule = rule_at(links, above - 1);
@@ -198,7 +199,7 @@ static size_t common_prefix(struct sl_str a, struct sl_str b)
 static bool find_prefix(const struct sl_ppdb_links *links, struct sl_str text, struct stored_rule *rule)
 {
     uint64_t first = links->exact_count, end = first + links->prefix_count;
-    uint64_t number = upper_bound(links, first, end, text) - first;
+    uint64_t number = upper_bound(links, first, end, text) - first; /* of the predecessor, counted from 1; 0 = none */
     size_t common = number ? common_prefix(rule_at(links, first + number - 1).pattern, text) : 0;
     while (number) {
         *rule = rule_at(links, first + number - 1);
@@ -272,7 +273,7 @@ static bool resolve(const struct sl_ppdb_links *links, struct sl_str path, struc
     struct stored_rule rule;
     if (find_exact(links, lower, &rule)) {
         if (url)
-            sl_buf_str(url, rule.url);
+            sl_buf_str(url, rule.url); /* there is no rest of the path to put in place of a `*` */
         return true;
     }
     struct sl_buf scratch = {0};

@@ -43,8 +43,8 @@ struct sl_ppdb_document {
     uint32_t work; /* steps that reading it took, to be charged if many are read: rows may share a long name */
 };
 
-/* Reads a document and appends its name, verbatim, to `name`. SL_MALFORMED if there is no such row or its name is damaged: then `name` is
- * unchanged, and of `*document` only `work` is set. */
+/* Reads a document and appends its name, verbatim, to `name`. SL_MALFORMED if there is no such row or its name is damaged, SL_BUSY when out
+ * of memory: then `name` is unchanged, and of `*document` only `work` (steps to charge to a budget) is set. */
 enum sl_code sl_ppdb_document(const struct sl_ppdb *ppdb, uint32_t row, struct sl_ppdb_document *document,
                               struct sl_buf *name, struct sl_error *error);
 

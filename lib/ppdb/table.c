@@ -8,9 +8,11 @@
 static bool open_sections(struct sl_ppdb_table *t, const uint8_t *h)
 {
     const struct sl_bytes *sections = t->table.sections;
+    /* in the order of the section ids, which begin with 1 */
     const uint64_t sizes[SECTION_ID_END - 1] = {
-        (uint64_t)t->method_count * 4,
+        (uint64_t)t->method_count * 4, /* offsets of the methods' points */
         (uint64_t)t->document_count * DOCUMENT_SIZE,
+        /* offsets of the groups of names, and the end of the last group */
         (((uint64_t)t->document_count + SL_TABLE_GROUP - 1) / SL_TABLE_GROUP + 1) * 4,
         sl_table_u32(h + AT_NAMES_SIZE),
         sl_table_u32(h + AT_POINTS_SIZE),
@@ -83,7 +85,8 @@ struct ppdb_table_block {
     uint64_t point_count, run_count;
 };
 
-/* Finds the points of a method (methods count from 1). False if it has none or its block of points is damaged. */
+/* Finds the points of a method (methods count from 1), which are stored in runs of RUN_POINTS: their number, `restarts` (IL offset and
+ * position of each run but the first) and the runs. False if it has none or they are damaged. */
 static bool open_block(const struct sl_ppdb_table *t, uint32_t method, struct ppdb_table_block *block)
 {
     if (method == 0 || method > t->method_count)

@@ -141,7 +141,7 @@ static uint8_t coded_width(const struct sl_ppdb *ppdb, unsigned which)
  * the flags of the stream that tell this for the heaps. */
 static uint8_t column_width(const struct sl_ppdb *ppdb, unsigned column, uint8_t heap_sizes)
 {
-    if (column < CODED)
+    if (column < CODED) /* an index into the table of this number */
         return row_count(ppdb, column) < 65536 ? 2 : 4;
     switch (column) {
     case U16: return 2;
@@ -154,7 +154,7 @@ static uint8_t column_width(const struct sl_ppdb *ppdb, unsigned column, uint8_t
     }
 }
 
-/* Sets the widths of all columns; a row has no padding. */
+/* Sets the widths of all columns, and the sizes of rows, which have no padding. A 0 ends the columns of a table in `columns`. */
 static void size_rows(struct sl_ppdb *ppdb, uint8_t heap_sizes)
 {
     for (unsigned t = 0; t < TABLE_COUNT; t++) {

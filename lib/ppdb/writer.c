@@ -100,7 +100,7 @@ static void number_documents(struct ppdb_table_writer *w)
                 w->names.data ? w->names.data
                               : (void *)""); /* NULL if all names are empty: no offset may be added to it */
     for (uint32_t i = 0; i < w->info->document_count; i++)
-        w->ids[i] = UINT32_MAX;
+        w->ids[i] = UINT32_MAX; /* left out: its name is damaged */
     for (size_t i = 0; i < w->document_count; i++) {
         if (!kept || !same_file(w, &w->documents[kept - 1], &w->documents[i]))
             w->documents[kept++] = w->documents[i];
@@ -277,7 +277,7 @@ static void put_documents(const struct ppdb_table_writer *w, struct sl_buf *out)
         sl_buf_u8(out, (uint8_t)d->properties.language);
         sl_buf_u8(out, d->flags);
         sl_buf_u8(out, (uint8_t)d->properties.hash);
-        sl_buf_u8(out, 0);
+        sl_buf_u8(out, 0); /* reserved */
         sl_buf_add(out, d->properties.digest, sizeof d->properties.digest);
     }
 }

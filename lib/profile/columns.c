@@ -50,7 +50,7 @@ bool profile_addresses_read(struct sl_str text, struct sl_arena *arena, uint64_t
     while (sl_json_next(&j, &key)) {
         uint64_t *item = sl_arena_array_add(&array);
         if (!item)
-            break;
+            break; /* out of memory: sl_json_end() then returns false, as the array is not read to its end */
         if (!sl_json_u64(&j, item))
             *item = UINT64_MAX;
     }

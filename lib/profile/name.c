@@ -8,8 +8,8 @@
 
 /* ---- strings and files ---- */
 
-/* Adds the next string of the profile to the pool. Each string takes an index, but of equal ones only the first index is used for names.
- * False when out of memory. */
+/* Adds the next string of the profile to the pool, whose map has the index plus 1 of each text. Each string takes an index, but of equal
+ * ones only the first index is used for names. False when out of memory. */
 static bool add_known(struct profile_pool *pool, struct sl_str text)
 {
     void **slot = sl_map_find_or_add(&pool->by_text, text, NULL);
@@ -19,8 +19,8 @@ static bool add_known(struct profile_pool *pool, struct sl_str text)
     return slot != NULL;
 }
 
-/* Reads the strings of the profile, so that names which it has already are not added again, and the number of its
- * source files. */
+/* Reads the strings of a scope (the tables of one thread, or those that threads share), so that names which it has already are not added
+ * again, and counts its source files. */
 enum sl_code profile_pool_open(const struct profile_scope *scope, struct sl_arena *arena, struct profile_pool *pool,
                                struct sl_error *error)
 {
@@ -60,7 +60,7 @@ static uint32_t intern_string(struct profile_pool *pool, struct sl_str text)
     if (!slot)
         return PROFILE_NONE;
     if (!*slot) {
-        *slot = (void *)(uintptr_t)(pool->count++ + 1);
+        *slot = (void *)(uintptr_t)(pool->count++ + 1);                 /* index plus 1, as NULL is a new slot */
         struct sl_json_writer w = {.out = &pool->added, .comma = true}; /* writes a comma in front of the string */
         sl_json_put_str(&w, text);
     }
@@ -102,8 +102,8 @@ static uint32_t intern_source(struct profile_pool *pool, uint32_t string)
 
 /* ---- functions and symbols ---- */
 
-/* Builds the row of a function from a call: its name, its file (PROFILE_NONE if unknown) and the resource of its library. False when out of
- * memory. */
+/* Builds the row of a function from a call: its name, its file (PROFILE_NONE if unknown) and the resource of its library. The file is a row
+ * of the table of sources if the profile's version has one (`has_sources`), else the index of a string. False when out of memory. */
 static bool make_func(struct profile_naming *n, const struct sl_profile_call *call, uint32_t resource,
                       struct new_func *func)
 {
@@ -211,6 +211,7 @@ enum sl_code profile_name_frames(struct profile_naming *n, struct sl_arena *aren
 {
     const struct profile_set *set = n->set;
     uint32_t *uses = SL_ARENA_ARRAY(arena, uint32_t, set->func_count + 1);
+    /* PROFILE_NONE in these arrays: the row of the frame or function is not changed */
     n->func = allocate_none(arena, set->frame_count);
     n->symbol = allocate_none(arena, set->frame_count);
     n->line = allocate_none(arena, set->frame_count);
@@ -224,7 +225,7 @@ enum sl_code profile_name_frames(struct profile_naming *n, struct sl_arena *aren
         if (set->func[i] < set->func_count)
             uses[set->func[i]]++;
     for (size_t i = 0; i < set->frame_count; i++) {
-        n->more[i] = (uint32_t)n->frame_count;
+        n->more[i] = (uint32_t)n->frame_count; /* where the frames begin that are added for calls inlined into it */
         if (set->lib[i] != PROFILE_NONE && !name_frame(n, arena, i, uses))
             return sl_budget_fail(arena->budget, error);
         if (n->frame_count > profile_max_rows(set->frame_count))

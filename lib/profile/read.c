@@ -156,8 +156,8 @@ static bool has_frames(const struct profile_scope *scope)
            scope->stacks.data;
 }
 
-/* Reads the frame table of each scope that has one. A thread without strings or stacks of its own uses the shared ones, those of the first
- * scope. False when out of memory. */
+/* Reads the frame table of each scope (the tables of one thread; the first scope: those that threads share) that has one. A thread without
+ * strings or stacks of its own uses the shared ones. False when out of memory. */
 static bool read_sets(struct sl_profile *p)
 {
     struct sl_arena_array array = {.arena = p->arena, .item = sizeof *p->sets};

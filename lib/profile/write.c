@@ -34,6 +34,7 @@ static void edit_begin(struct profile_writer *w, const char *at, size_t size)
         w->new_text.failed = true;
         return;
     }
+    /* the range in `new_text` is empty until edit_end() sets its end */
     w->edits[w->edit_count++] =
         (struct edit){(size_t)(at - w->profile->text.data), size, w->new_text.size, w->new_text.size};
 }
@@ -137,8 +138,9 @@ static void edit_table(struct table_writer *t, struct sl_str table, size_t rows,
 
 /* ---- frames ---- */
 
-/* Writes a column of the frame table: the old rows, with new values where names were found, then the rows of inlined calls. A row of an
- * inlined call has the cells of the frame it was inlined into, but for function, line, column and depth: hence the second reader. */
+/* Writes a column of the frame table: the old rows, with new values where names were found, then the rows of inlined calls: those of frame
+ * i are n->frames[more[i] .. more[i + 1]). A row of an inlined call has the cells of the frame it was inlined into, but for function, line,
+ * column and depth: hence the second reader, `again`. */
 static void put_frames(struct table_writer *t, struct sl_str name, struct sl_json *old)
 {
     const struct profile_naming *n = t->n;
@@ -254,8 +256,9 @@ static void edit_strings(struct profile_writer *w, const struct profile_pool *po
 
 /* ---- stacks ---- */
 
-/* Writes a column of the stack table. Each old row is followed by rows for the calls inlined into its frame, from the outside in, each with
- * the row before it as prefix. A stack whose prefix was an old row gets the last of these rows, the innermost call, as prefix. */
+/* Writes a column of the stack table. Each old row i, now row t->first[i], is followed by rows for the calls inlined into its frame, from
+ * the outside in, each with the row before it as prefix. A stack whose prefix was an old row gets the last of these rows, the innermost
+ * call, as prefix. */
 static void put_stacks(struct table_writer *t, struct sl_str name, struct sl_json *old)
 {
     const struct profile_naming *n = t->n;
@@ -385,7 +388,7 @@ static enum sl_code edit_set(struct profile_writer *w, struct profile_naming *n)
     struct table_writer t = {.w = w, .n = n};
     const struct profile_scope *scope = n->set->scope;
     enum sl_code code = profile_name_frames(n, &w->arena, w->error);
-    if (code == SL_OK && n->frame_count)
+    if (code == SL_OK && n->frame_count) /* frames were added, for inlined calls: stacks get more rows */
         code = number_stacks(&t);
     if (code != SL_OK ||
         !n->new_symbol_count) /* each named frame has a symbol, so without new ones nothing was named */
@@ -436,7 +439,7 @@ static void edit_pools(struct profile_writer *w)
 {
     for (size_t i = 0; i < w->profile->scope_count; i++) {
         struct profile_pool *pool = &w->pools[i];
-        struct profile_naming naming = {.pool = pool};
+        struct profile_naming naming = {.pool = pool}; /* put_sources() uses no more of it */
         struct table_writer t = {.w = w, .n = &naming};
         if (!pool->scope)
             continue;

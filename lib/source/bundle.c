@@ -61,7 +61,7 @@ static struct sl_str lower_ascii(struct sl_str text, struct sl_arena *arena)
 }
 
 /* Reads the headers of a file; their names are stored in lower case. The header `debug-id` is also the file's debug id, which stays nil if
- * it is malformed. */
+ * it is malformed. False if the value is no object, or when out of memory. */
 static bool read_headers(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_bundle_file *file = out;
@@ -85,7 +85,7 @@ static bool read_headers(struct sl_fields *s, const struct sl_json_path *at, voi
     return file->headers || sl_json_no_memory(s->json);
 }
 
-/* Reads the type of a file; an unknown type leaves the default, SL_BUNDLE_SOURCE. */
+/* Reads the type of a file; an unknown type leaves the default, SL_BUNDLE_SOURCE. False if the value is no string. */
 static bool read_type(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;
@@ -494,6 +494,7 @@ const struct sl_bundle_file *sl_bundle_by_path(const struct sl_bundle *bundle, s
     struct sl_bundle_file wanted = {.path = normalised(path, &scratch)};
     const struct sl_bundle_file *found = NULL;
     if (wanted.path.size)
+        /* files with equal paths are in the order of their names */
         found = last_equal(bundle->by_path, bundle->path_count, &wanted, path_order);
     if (!found && is_windows_path(wanted.path) && bundle->folded.count) {
         struct sl_str key = lower_ascii(wanted.path, &scratch);

@@ -101,6 +101,6 @@ bool sl_bundle_add(struct sl_bundle_writer *writer, enum sl_bundle_type type, st
                    struct sl_bytes text);
 
 /* Adds the manifest with these attributes and ends the file. SL_NOT_FOUND "the source bundle would have no files" if no file was added;
- * SL_UNSUPPORTED if it is too large. */
+ * SL_UNSUPPORTED if it is too large; SL_BUSY if memory ran out here or in sl_bundle_add(). */
 enum sl_code sl_bundle_finish(struct sl_bundle_writer *writer, const struct sl_bundle_attribute *attributes,
                               size_t count, struct sl_error *error);

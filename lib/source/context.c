@@ -8,7 +8,8 @@ struct sl_context_cursor sl_context_cursor(struct sl_str text)
     return (struct sl_context_cursor){.text = text, .line = 1, .newline = old_mac ? '\r' : '\n'};
 }
 
-/* Sets `*line` to the line at the cursor, without its CR and LF, and moves the cursor to the next line. False at the end of the text. */
+/* Sets `*line` to the line at the cursor, without CR and LF at its end, and moves the cursor to the next line. c->newline is the byte that
+ * ends lines: LF or, in a text without LF, CR. False at the end of the text. */
 static bool context_next_line(struct sl_context_cursor *c, struct sl_str *line)
 {
     if (c->at >= c->text.size)

@@ -40,7 +40,7 @@ static uint32_t intern_name(struct sl_il2cpp *m, struct sl_str name)
             !sl_grow_in_arena(&m->arena, &m->names, &m->name_capacity, m->name_count + 1, sizeof *m->names))
             return UINT32_MAX;
         m->names[m->name_count++] = name;
-        *slot = (void *)(uintptr_t)m->name_count;
+        *slot = (void *)(uintptr_t)m->name_count; /* index plus 1, as NULL is a new slot */
     }
     return (uint32_t)((uintptr_t)*slot - 1);
 }
@@ -204,7 +204,8 @@ void sl_il2cpp_close(struct sl_il2cpp *map)
 bool sl_il2cpp_lookup(const struct sl_il2cpp *map, struct sl_str path, uint32_t line, struct sl_str *csharp_path,
                       uint32_t *csharp_line)
 {
-    uintptr_t number = (uintptr_t)sl_map_get(&map->numbers, path);
+    uintptr_t number =
+        (uintptr_t)sl_map_get(&map->numbers, path); /* index of the name plus 1; 0 = not in the mapping */
     if (!number)
         return false;
     const struct il2cpp_range *range = &map->ranges[number - 1];

@@ -84,7 +84,8 @@ static bool find_end(struct sl_bytes bytes, size_t skip, struct directory *d)
 
 /* ---- entries ---- */
 
-/* Reads the ZIP64 extra field (4.5.3), id 1: it has 64-bit values, in this order, of only those numbers that are all ones in the entry. */
+/* Reads the ZIP64 extra field (APPNOTE.TXT 4.5.3), id 1: it has 64-bit values, in this order, of only those numbers that are all ones in
+ * the entry. */
 static void read_extra64(struct sl_reader extra, struct sl_zip_entry *entry)
 {
     while (sl_reader_left(&extra) >= 4) {
@@ -285,7 +286,7 @@ static enum sl_code stream_stored(struct streaming *s, struct sl_bytes packed)
 {
     for (size_t at = 0; at < packed.size;) {
         size_t size = packed.size - at < STREAM_PIECE ? packed.size - at : STREAM_PIECE;
-        if (!pass_piece(s, (struct sl_bytes){packed.data + at, size}, at + size))
+        if (!pass_piece(s, (struct sl_bytes){packed.data + at, size}, at + size)) /* stored bytes used so far */
             return SL_CANCELLED;
         at += size;
     }
@@ -376,6 +377,7 @@ static bool deflate_bytes(struct sl_bytes contents, struct sl_buf *out)
 {
     z_stream z = {.next_in = (Bytef *)contents.data,
                   .avail_in = (uInt)contents.size}; /* sl_zip_add() limits the size */
+    /* negative: no zlib header, as ZIP requires; 8: zlib's default memory level */
     if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
         return false;
     bool good = sl_buf_reserve(out, deflateBound(&z, contents.size));
@@ -429,9 +431,9 @@ enum sl_code sl_zip_finish(struct sl_zip_writer *writer, struct sl_error *error)
         sl_fail(&writer->error, SL_UNSUPPORTED, "the archive is too large for a source bundle");
     sl_buf_str(out, sl_buf_view(&writer->directory));
     sl_buf_u32(out, end_magic);
-    sl_buf_u32(out, 0); /* disks */
-    sl_buf_u16(out, (uint16_t)writer->count);
-    sl_buf_u16(out, (uint16_t)writer->count);
+    sl_buf_u32(out, 0);                       /* disks */
+    sl_buf_u16(out, (uint16_t)writer->count); /* entries on this disk */
+    sl_buf_u16(out, (uint16_t)writer->count); /* all entries */
     sl_buf_u32(out, (uint32_t)writer->directory.size);
     sl_buf_u32(out, (uint32_t)at);
     sl_buf_u16(out, 0); /* comment */

@@ -67,5 +67,6 @@ struct sl_zip_writer {
 /* Adds an entry with these contents, deflated and dated 1980-01-01. A failure is kept in writer->error. */
 void sl_zip_add(struct sl_zip_writer *writer, struct sl_str name, struct sl_bytes contents);
 
-/* Writes the directory and ends the writer. SL_UNSUPPORTED when the archive would need ZIP64. */
+/* Writes the directory and ends the writer. Returns the first error, also of sl_zip_add(): SL_UNSUPPORTED when the archive would need
+ * ZIP64; SL_BUSY when out of memory. */
 enum sl_code sl_zip_finish(struct sl_zip_writer *writer, struct sl_error *error);
