@@ -193,8 +193,9 @@ static bool pad_before(const struct sl_symbfile_builder *builder, uint32_t left,
     return left > right; /* of equally long ones the one that was added later comes first */
 }
 
-/* Adds each return pad, the last byte of a call instruction, as a segment of one byte, with its call chain, at its address minus `base`.
- * Skips all but the first of those with equal addresses, and those whose address is too large for a symcache. */
+/* Adds each return pad, the last byte of a call instruction, to `forest`, the writer that makes functions of call chains: one byte of code
+ * with its call chain, at its address minus `base`. Skips all but the first of those with equal addresses, and those whose address is too
+ * large for a symcache (`widest`). */
 static enum sl_code add_pads(struct sl_symbfile_builder *b, uint64_t base, struct tree_writer *forest,
                              struct sl_error *error)
 {
@@ -225,7 +226,8 @@ static struct sl_budget *index_budget(struct sl_symbfile_builder *b)
     return b->limit ? b->limit : &b->own_budget;
 }
 
-/* Appends a symcache to `out`: that of the return pads if `pads`, else that of the ranges. Its addresses are relative to `base`. */
+/* Appends a symcache to `out`: that of the return pads if `pads`, else that of the ranges. Its addresses are relative to `base`. `forest`
+ * makes functions with inlined calls of the code and its call chains, and passes them to `w`. */
 static enum sl_code write_symcache(struct sl_symbfile_builder *b, uint64_t base, bool pads, struct sl_buf *out,
                                    struct sl_error *error)
 {

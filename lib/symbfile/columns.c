@@ -173,6 +173,7 @@ bool columns_read_range(struct columns *columns, struct sl_bytes body, Symbfile_
     return true;
 }
 
+/* True if `*m` is filled, its lists in `columns`; false if the message must be decoded by protobuf-c. */
 bool columns_read_pad(struct columns *columns, struct sl_bytes body, Symbfile__ReturnPadV1 *m)
 {
     struct cursor c = {body.data, body.data + body.size};

@@ -38,7 +38,7 @@ static enum sl_code filter_tree(struct extractor *e, const struct sl_symbfile_ra
 {
     size_t kept = 0;
     if (!sl_account_grow(&e->account, &e->accepted, &e->accepted_capacity, count, sizeof *e->accepted)) {
-        e->sink_failed = true;
+        e->sink_failed = true; /* ends the extraction, as a failure of the sink does */
         return sl_budget_fail(e->budget, error);
     }
     const struct sl_symbfile_range *accepted = ranges; /* copied only if a range is left out */
@@ -158,7 +158,7 @@ static enum sl_code add_open(struct extractor *e, const struct sl_symbol *symbol
     const struct sl_nested *inner;
     enum sl_code code = SL_OK;
     while (code == SL_OK && *at < limit && (inner = sl_nesting_at(nesting, *at))) {
-        struct sl_symbol piece = symbols[inner->tag];
+        struct sl_symbol piece = symbols[inner->tag]; /* `tag` is the index of the symbol */
         uint64_t end = inner->end < limit ? inner->end : limit;
         piece.address = *at;
         code = add_symbol(e, &piece, end - *at, error);
@@ -283,7 +283,7 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
         /* debug_info_only: symbol tables are a source of their own here, see read_symbols() */
         .functions = {.prepare = extract_prepare, .consume = extract_consume, .debug_info_only = true},
         .sink = sink,
-        .maker_count = sl_parallel_workers(parallel),
+        .maker_count = sl_parallel_workers(parallel), /* each worker has a maker, for extract_prepare() */
         .load_address = sl_object_info(object)->load_address,
         .budget = sl_object_budget(object),
     };

@@ -20,7 +20,7 @@ void names_free(struct symbfile_names *names)
     sl_arena_free(&names->arena);
     sl_buf_free(&names->scratch);
     sl_buf_free(&names->full);
-    names_init(names, names->stable_bytes, names->account.budget);
+    names_init(names, names->stable_bytes, names->account.budget); /* empty, and can be used again */
 }
 
 /* Cuts the name before the last occurrence of `suffix`, if only digits follow it up to the end of the name or to a `.`: for ".isra."

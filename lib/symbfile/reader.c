@@ -38,7 +38,7 @@ struct sl_symbfile_reader *sl_symbfile_reader_new(struct sl_symbfile_sink *sink)
     if (!r)
         return NULL;
     r->sink = sink;
-    r->message = 1;
+    r->message = 1; /* number of the next message */
     sl_arena_init(&r->scratch, MESSAGE_MEMORY);
     sl_arena_init(&r->table_memory, MESSAGE_MEMORY);
     return r;
@@ -220,7 +220,7 @@ static enum sl_symbfile_problem convert_range(struct sl_symbfile_reader *r, cons
                             m->call_file_case == SYMBFILE__RANGE_V1__CALL_FILE_CALL_FILE_REF, m->callfileref,
                             &range->call_file)))
         return problem;
-    r->cut |= m->length > UINT32_MAX;
+    r->cut |= m->length > UINT32_MAX; /* remembered: the record was changed */
     range->length = m->length > UINT32_MAX ? UINT32_MAX : (uint32_t)m->length;
     range->call_line = m->callline;
     range->depth = m->depth;
@@ -231,7 +231,7 @@ static enum sl_symbfile_problem convert_range(struct sl_symbfile_reader *r, cons
  * others are left to protobuf-c. */
 static enum sl_code read_range(struct sl_symbfile_reader *r, struct sl_bytes body)
 {
-    ProtobufCAllocator memory = allocator(r);
+    ProtobufCAllocator memory = allocator(r); /* r->scratch, which read_message() resets */
     Symbfile__RangeV1 usual;
     const Symbfile__RangeV1 *m = columns_read_range(&r->columns, body, &usual)
                                      ? &usual
@@ -273,7 +273,7 @@ static enum sl_symbfile_problem convert_pad(struct sl_symbfile_reader *r, const 
  * others are left to protobuf-c. */
 static enum sl_code read_pad(struct sl_symbfile_reader *r, struct sl_bytes body)
 {
-    ProtobufCAllocator memory = allocator(r);
+    ProtobufCAllocator memory = allocator(r); /* r->scratch, which read_message() resets */
     Symbfile__ReturnPadV1 usual;
     const Symbfile__ReturnPadV1 *m = columns_read_pad(&r->columns, body, &usual)
                                          ? &usual
@@ -340,7 +340,8 @@ static enum sl_code read_message(struct sl_symbfile_reader *r, uint64_t type, st
 /* STEP_MORE: the bytes end within the number or message; it is read again from its beginning when more bytes have come. */
 enum symbfile_step { STEP_DONE, STEP_MORE, STEP_FAILED };
 
-/* Reads a number of protobuf and advances `*at`; STEP_FAILED, with r->error, if it has more than ten bytes. */
+/* Reads a number of protobuf and advances `*at`; STEP_MORE if the bytes end within it; STEP_FAILED, with r->error, if it has more than ten
+ * bytes. */
 static enum symbfile_step read_varint(struct sl_symbfile_reader *r, struct sl_bytes bytes, size_t *at, uint64_t *value)
 {
     *value = 0;
@@ -348,7 +349,8 @@ static enum symbfile_step read_varint(struct sl_symbfile_reader *r, struct sl_by
         if (*at >= bytes.size)
             return STEP_MORE;
         uint8_t byte = bytes.data[(*at)++];
-        /* Ten groups of seven bits: those beyond bit 63 are lost, as in protobuf. 7 * i is at most 63, so the condition is always true. */
+        /* Ten groups of seven bits: those beyond bit 63 are lost, as in protobuf. 7 * i is at most 63; the condition, always true, only
+         * shows that the shift is in range. */
         *value |= (uint64_t)(byte & 0x7F) << (7 * i < 64 ? 7 * i : 0);
         if (byte < 0x80)
             return STEP_DONE;
@@ -357,8 +359,8 @@ static enum symbfile_step read_varint(struct sl_symbfile_reader *r, struct sl_by
     return STEP_FAILED;
 }
 
-/* Reads the size and the type in front of a message body and advances `*at`. The first message must be a header (type 1), no other may
- * be. */
+/* Reads the size and the type in front of a message body and advances `*at`. The first message must be a header (type 1), no other may be;
+ * there is no type 0. STEP_MORE if the bytes end within them; STEP_FAILED, with r->error, if they are invalid. */
 static enum symbfile_step read_prefix(struct sl_symbfile_reader *r, struct sl_bytes bytes, size_t *at, uint64_t *size,
                                       uint64_t *type)
 {
@@ -459,7 +461,7 @@ enum sl_code sl_symbfile_reader_finish(struct sl_symbfile_reader *r, struct sl_e
 {
     if (r->code != SL_OK)
         return copy_failure(r, error);
-    if (r->magic_seen && !r->pending.size && r->message > 1)
+    if (r->magic_seen && !r->pending.size && r->message > 1) /* > 1: the header was read */
         return SL_OK;
     symbfile_reader_fail(r, r->magic_seen ? SL_SYMBFILE_TRUNCATED : SL_SYMBFILE_SHORT);
     return copy_failure(r, error);

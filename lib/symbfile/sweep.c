@@ -196,6 +196,7 @@ enum sl_code builder_sweep(struct sl_symbfile_builder *b, uint64_t base, struct 
                            struct sl_error *error)
 {
     struct symbfile_sweep s = {.b = b, .forest = forest, .base = base};
+    /* limits of the work and of the functions written: ranges that overlap much could take any number of each */
     s.max_work = (b->range_count + b->line_count) * WORK_PER_RANGE + MIN_LIMIT;
     s.max_nodes = (b->range_count + b->line_count) * NODES_PER_RANGE + MIN_LIMIT;
     s.order = b->range_count < UINT32_MAX ? builder_order(b, b->range_count, range_before) : NULL;

@@ -175,7 +175,7 @@ const struct tree_list *tree_maker_convert(struct tree_maker *m, const struct sl
     m->count = 0;
     m->paths = SL_ARENA_ARRAY(arena, struct sl_str, batch->file_count + 1);
     m->account.failed |= !list || !m->paths;
-    names_clear_recent(&m->names);
+    names_clear_recent(&m->names); /* it finds names by address, and the last batch's memory may have other names now */
     for (size_t i = 0; i < batch->function_count && !m->account.failed; i++) {
         const struct sl_function *f = &batch->functions[i];
         /* code that the linker dropped is at 0 or 1 */
@@ -183,6 +183,7 @@ const struct tree_list *tree_maker_convert(struct tree_maker *m, const struct sl
             tree_emit(m, f, 0, f->address, tree_end_address(f->address, f->size), 0);
     }
     m->account.failed |= m->names.failed;
+    /* + 1: never 0 bytes */
     struct sl_symbfile_range *copy =
         m->account.failed ? NULL
                           : sl_arena_alloc(arena, m->count * sizeof *copy + 1, _Alignof(struct sl_symbfile_range));

@@ -145,7 +145,8 @@ static void close_innermost(struct tree_writer *f)
     if (f->account.failed)
         return;
     add_child(f, f->height ? &f->open[f->height - 1] : &f->roots, &function);
-    /* the lines of a caller must have one for each inlined call (function/function.h); this one has no file and number */
+    /* The functions are calls inlined in the nameless root, and where an inlined call covers code its caller must have a line
+     * (function/function.h): the root gets one over the code of this function, without file and number. */
     if (f->height == 0 && f->under_root)
         tree_writer_add_line(f, &f->roots, (struct sl_line){function.address, function.size, SL_NO_FILE, 0});
     f->nodes++;

@@ -174,7 +174,8 @@ static uint32_t find_or_add_text(struct sl_symbfile_writer *w, struct sl_str str
 }
 
 /* Returns the id of a text and counts a use of it. Looks first in w->recent, by the address of the text; as there may be another text by
- * now at this address, the text is compared. NO_TEXT if out of memory. */
+ * now at this address, the text is compared. `by_pad`: a return pad uses it, so it must be in the string table. NO_TEXT if out of
+ * memory. */
 static inline uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, bool by_pad)
 {
     uint32_t *recent = &w->recent[((uintptr_t)str.data >> 4 ^ (uintptr_t)str.data >> 17) % RECENT];
@@ -253,7 +254,8 @@ enum sl_code sl_symbfile_write_range(struct sl_symbfile_writer *w, const struct 
     size_t bound = (FIELDS + SIZES) * (1 + MAX_ULEB64) + 2 * MAX_ULEB32 * range->line_count;
     if (bound > UINT32_MAX || !sl_buf_reserve(&w->encoded, bound))
         return symbfile_writer_fail(w, error);
-    /* three parts, each up to its pointer; put_record() writes the texts of functions and files between them */
+    /* Three parts, each up to its pointer; put_record() writes the texts of functions and files between them. The numbers of the fields
+     * are those of proto/symbfile.proto. */
     uint8_t *start = w->encoded.data + w->encoded.size;
     uint8_t *head = put_va(w, start, range->va, 12);
     if (range->length)
@@ -370,8 +372,9 @@ struct symbfile_position {
     const uint32_t *numbers;
 };
 
-/* Writes the body of a record's message: the parts that were encoded before, and texts or lists between them. Field numbers are those of
- * proto/symbfile.proto. Returns the end. */
+/* Writes the body of a record's message: the parts that were encoded before, and texts or lists between them. `from` is where the encoded
+ * parts and the numbers of this record are; moves it to those of the next. Field numbers are those of proto/symbfile.proto. Returns the
+ * end. */
 static uint8_t *put_record(const struct sl_symbfile_writer *w, uint8_t *at, const struct symbfile_record *r,
                            struct symbfile_position *from)
 {

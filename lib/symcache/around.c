@@ -49,6 +49,7 @@ static enum sl_code around_consume(struct sl_function_sink *sink, const struct s
 static bool can_change_answer(const struct symcache_filter *around, const struct sl_symbol *symbol)
 {
     for (size_t i = 0; i < around->count; i++)
+        /* begins[i] is UINT64_MAX if no function is around the address */
         if (symbol->address <= around->addresses[i] && around->begins[i] <= around->addresses[i] &&
             (symbol->address >= around->begins[i] || symbol->size >= around->begins[i] - symbol->address))
             return true;
@@ -83,7 +84,7 @@ enum sl_code sl_symcache_convert_around(struct sl_object *object, const struct s
                                         size_t count, const struct sl_parallel *parallel, struct sl_buf *out,
                                         struct sl_error *error)
 {
-    struct sl_symcache_options all = *options; /* with those that follow from the object */
+    struct sl_symcache_options all = *options; /* and these three, which follow from the object */
     all.origins = object;
     all.decorates = sl_object_info(object)->decorates;
     all.budget = sl_object_budget(object);

@@ -123,7 +123,7 @@ static bool symcache_blocks_begin(struct encoder *e, size_t count, struct symcac
         .contexts = w->contexts,
         .lines = e->lines,
         .block = e->block,
-        .old_context = NO_CONTEXT,
+        .old_context = NO_CONTEXT, /* none yet: change_context() compares that of the first entry */
         .default_file = SL_NO_FILE,
     };
     return true;
@@ -208,6 +208,7 @@ static inline void put_location(struct symcache_block_writing *w, uint32_t old_c
         w->at = put_uleb(w->at, sl_zigzag(line_delta));
 }
 
+/* An entry says what holds from its address to that of the next: a location or, for OP_HOLE, no symbol. */
 bool symcache_encoder_add(struct encoder *e, const struct op *ops, size_t count)
 {
     struct symcache_block_writing w;
@@ -241,7 +242,7 @@ bool symcache_encoder_add_run(struct encoder *e, const struct symcache_op_run *r
     /* all but the first and the last operation, which may share their address with other functions or symbols: the caller folds these
      * two */
     for (const struct short_op *op = run->ops + 1; op < last; op++) {
-        if (is_same_location(op - 1, op))
+        if (is_same_location(op - 1, op)) /* the entry before goes on */
             continue;
         put_address(&w, base + op->offset);
         if (op_kind(op->kind_and_line) == OP_HOLE)

@@ -94,6 +94,7 @@ static uint32_t intern_file(struct symcache_collector *c, const struct sl_file *
     if (!slot || !sl_account_spend(&c->account, c->path.size / BYTES_PER_STEP))
         return SL_NO_FILE;
     if (!sl_id_table_has(&c->file_table, slot)) {
+        /* in a `lasting` batch ids of files are kept for the next batch, so the path must outlive this one */
         text.str.data = sl_arena_strndup(c->lasting ? &c->texts : c->arena, text.str.data, text.str.size);
         c->account.failed = c->account.failed || !text.str.data;
         if (c->account.failed ||
@@ -159,6 +160,7 @@ uint32_t symcache_file_id(struct symcache_collector *c, const struct sl_file *fi
 static uint32_t mapped_file(struct symcache_collector *c, const struct sl_file *file, const struct sl_file *from)
 {
     if (!c->has_mapped || !same_file_pointers(file, &c->mapped) || !same_file_pointers(from, &c->mapped_from)) {
+        /* keeps_sources: the path of the file that was replaced is stored, too, to look up its origin later */
         c->mapped_id = intern_file(c, file, c->writer->keeps_sources ? from : NULL);
         c->mapped = *file;
         c->mapped_from = *from;
@@ -379,7 +381,8 @@ struct symcache_surrounding { /* the function around inlined calls */
     uint64_t limit;           /* address of its end */
 };
 
-/* Adds a hole at `end`, where an inlined call ends, unless the enclosing function has a line there (the usual case) or ends there, too. */
+/* Adds a hole at `end`, where an inlined call ends, unless the enclosing function has a line there (the usual case) or ends there, too.
+ * `around`: the operations of the enclosing function, in c->ops from `first` to `end`, and `limit`, the address of its end. */
 static void add_end(struct symcache_collector *c, struct symcache_surrounding *around, uint64_t end)
 {
     while (around->first < around->end && c->ops[around->first].address < end)
@@ -421,7 +424,7 @@ static void collect_function(struct symcache_collector *c, const struct sl_funct
     uint32_t file = f->line_count ? get_location(c, f->lines->file, f->lines->line).file : SL_NO_FILE;
     uint32_t root = symcache_intern_context(c, (struct context){id, NO_CONTEXT, SL_NO_FILE, 0, file});
     c->calls[c->call_count++] = (struct symcache_call){0, NO_CONTEXT, SL_NO_FILE, 0};
-    add_op(c, OP_ENTRY, f->address, root, SL_NO_FILE, 0);
+    add_op(c, OP_ENTRY, f->address, root, SL_NO_FILE, 0); /* counts only if no line begins there */
     size_t first_op = c->op_count;
     collect_lines(c, f, id, 0, 1);
     collect_inlinees(c, f, first_op, 1);
@@ -475,7 +478,7 @@ static void add_run(struct symcache_collector *c)
         *out++ = (struct short_op){(uint32_t)(now.address - run->base), now.context, now.file, now.kind_and_line};
         run->count++;
     }
-    sl_arena_trim(&c->kept, out);
+    sl_arena_trim(&c->kept, out); /* gives back what was reserved for operations that were folded */
 }
 
 /* ---- fast path: in address order ---- */
@@ -496,10 +499,10 @@ static bool has_calls(const struct sl_function *f)
     return false;
 }
 
-/* Makes the operations of the lines of `f` and of its inlined calls in address order. The lines of a caller must have one for each call,
- * with its range and location (the form that sl_assemble() gives); else false. `id` is the context of an outermost function; for an inlined
- * one it is NO_CONTEXT, and a context is made of `link` at the first line. `around` is the location of the call, used for code without
- * lines in an inlined call; NULL for the outermost function. Addresses in operations are relative to `base`. */
+/* Makes the operations of the lines of `f` and of its inlined calls in address order. For each inlined call its caller must have a line
+ * with the range and place of the call (the form that sl_assemble() gives); else false. `id` is the context of an outermost function; for
+ * an inlined one it is NO_CONTEXT, and a context is made of `link` at the first line. `around` is the location of the call, used for code
+ * without lines in an inlined call; NULL for the outermost function. Addresses in operations are relative to `base`. */
 static bool symcache_collect_walk(struct symcache_collector *c, const struct sl_function *f, uint64_t base,
                                   struct context link, uint32_t id, const struct symcache_location *around)
 {
@@ -557,8 +560,8 @@ static bool walk_tree(struct symcache_collector *c, const struct sl_function *f,
 static const struct sl_flat no_calls = {NULL, 0};
 
 /* The fast path: makes the operations of an outermost function in one pass in address order, so that they need not be sorted. `flat` is the
- * list of its inlined calls; NULL if they are a tree in `f`. False, without effect, if lines or calls are not in the usual order: then use
- * add_any(). Lack of memory at the end sets account.failed (true). */
+ * list of its inlined calls, which symcache_sweep() handles; NULL if they are a tree in `f`. False, without effect, if lines or calls are
+ * not in the usual order: then use add_any(). Lack of memory at the end sets account.failed (true). */
 static bool walk_function(struct symcache_collector *c, const struct sl_function *f, const struct sl_flat *flat)
 {
     uint64_t end = end_address(f->address, f->size);
@@ -594,7 +597,7 @@ static bool walk_function(struct symcache_collector *c, const struct sl_function
 static void *symcache_collect_copy(struct symcache_collector *c, struct sl_arena *arena, const void *items,
                                    size_t first, size_t count, size_t size)
 {
-    void *copied = sl_arena_alloc(arena, count * size + 1, 8);
+    void *copied = sl_arena_alloc(arena, count * size + 1, 8); /* + 1: never 0 bytes */
     if (copied && count)
         memcpy(copied, (const uint8_t *)items + first * size, count * size);
     c->account.failed = c->account.failed || !copied;

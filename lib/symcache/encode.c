@@ -80,8 +80,8 @@ static void use_origin_texts(const struct encoder *e, uint8_t *used)
     }
 }
 
-/* Sorts the texts that functions, files, origins and variables use: sorted texts share prefixes, which are stored once. False when out of
- * memory. */
+/* Sorts the texts that functions, files, origins and variables use: sorted texts share prefixes, which are stored once. text_order[i]
+ * becomes the id of the i-th of them, text_rank the reverse. False when out of memory. */
 static bool sort_texts(struct encoder *e)
 {
     struct sl_symcache_writer *w = e->w;
@@ -334,6 +334,7 @@ void symcache_encoder_free(struct encoder *e)
 static bool symcache_encode_encode(struct encoder *e, struct sl_buf *out)
 {
     struct sl_symcache_writer *w = e->w;
+    /* with `flow` functions came in address order and are encoded already, but for the last entries */
     bool ok = w->flow ? symcache_ordered_fold_end(w->flow, e) : fold_all(e);
     symcache_collectors_free(w->collectors, sl_parallel_workers(w->parallel)); /* frees the operations, too */
     w->collectors = NULL;

@@ -285,7 +285,7 @@ static void fold_one_item(void *arg, size_t index, unsigned worker)
     struct symcache_folding *f = arg;
     struct fold_item *p = &f->items[f->next_item + index];
     struct emitter e = {.item = p, .symbol = first_symbol(f, p->low), .symbols_end = first_symbol(f, p->limit)};
-    e.function = op_hole;
+    e.function = op_hole; /* no function yet */
     for (size_t i = p->first; i < p->end; i++) {
         const struct cluster *cluster = &f->clusters[i];
         if (cluster->count > 1) {
@@ -312,7 +312,7 @@ static bool divide_work(struct symcache_folding *f)
     if (!f->items)
         return false;
     size_t at = 0;
-    do {
+    do { /* at least one item: without functions it has the symbols */
         struct fold_item *p = &f->items[f->item_count++];
         uint64_t low = f->item_count == 1 ? 0 : f->clusters[at].base;
         size_t ops = 0;
@@ -377,7 +377,7 @@ static bool fill_holes(const struct sl_symcache_writer *w, const struct sl_order
             i++;
         const struct sl_nested *around = sl_nesting_at(&nesting, sorted->address);
         if (op_kind(sorted->kind_and_line) == OP_HOLE && around)
-            sorted->context = around->tag;
+            sorted->context = around->tag; /* the context that open_symbols() has given it */
         ok = open_symbols(&nesting, w, order, first, i);
     }
     sl_nesting_free(&nesting);

@@ -30,7 +30,7 @@ bool sl_symcache_find_named(const struct sl_symcache *c, struct sl_symcache_name
     struct sl_buf text = {0};
     struct sl_symcache_function function;
     for (size_t i = 0; i < count; i++) {
-        find_string(c, &named[i], &text);
+        find_string(c, &named[i], &text); /* sets named[i].string to its id, or SL_SYMCACHE_NONE */
         named[i].found = 0;
     }
     bool good = !text.failed;

@@ -203,6 +203,7 @@ size_t sl_symcache_lookup(const struct sl_symcache *c, uint64_t address, struct 
     if (!find_entry(c, address, &e) || e.context >= c->context_count)
         return 0;
     uint64_t context = e.context, line = e.line;
+    /* ids of files and parents are stored plus 1; 0 = none */
     uint64_t file = e.file == UINT32_MAX ? column(c, COLUMN_CONTEXT_FILE, context) : e.file;
     for (;;) {
         if (count < capacity) {
@@ -225,6 +226,7 @@ size_t sl_symcache_lookup(const struct sl_symcache *c, uint64_t address, struct 
 bool sl_symcache_function_before(const struct sl_symcache *c, uint64_t address, struct sl_location *function)
 {
     struct symcache_unit_entry e = {0};
+    /* in a hole: the entry in front of it */
     if (!find_entry(c, address, &e) && (!e.hole || !e.address || !find_entry(c, e.address - 1, &e)))
         return false;
     uint64_t context = e.context;
@@ -394,7 +396,7 @@ void sl_symcache_first(const struct sl_symcache *c, struct sl_symcache_cursor *c
 bool sl_symcache_next(const struct sl_symcache *c, struct sl_symcache_cursor *cursor)
 {
     struct symcache_unit_entry e = {0};
-    if (!entry_at(c, ++cursor->index, &e))
+    if (!entry_at(c, ++cursor->index, &e)) /* from UINT64_MAX, set by sl_symcache_first(), to 0 */
         return false;
     cursor->address = e.address;
     cursor->hole = e.hole;

@@ -36,6 +36,7 @@ static bool before(const struct symcache_text *texts, const struct symcache_stri
     if (a->word != b->word)
         return a->word < b->word;
     struct sl_str x = texts[a->index].str, y = texts[b->index].str;
+    /* a text may end before `depth`: words are padded with NULs */
     depth = depth < x.size ? depth : x.size;
     depth = depth < y.size ? depth : y.size;
     return sl_str_compare((struct sl_str){x.data + depth, x.size - depth},

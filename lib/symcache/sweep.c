@@ -78,8 +78,8 @@ static bool order_calls(struct symcache_collector *c, const struct sl_function *
 }
 
 /* Adds the operation for the code of `frame` (an open call or the function itself) up to `offset`, which has no line. Such code of an
- * inlined call gets the place of the call; that of the function becomes a hole if it follows a call, else it continues the last line. False
- * if the sweep does not apply: sl_assemble() must handle the function. */
+ * inlined call gets the place of the call; that of the function (the first of s->frames) becomes a hole if it begins at frame->call_end,
+ * where a call ended, else it continues the last line. False if sl_assemble() must handle the function instead. */
 static inline bool skip_to(struct symcache_sweep *s, const struct symcache_sweep_frame *frame, uint64_t offset)
 {
     if (offset <= frame->at)
@@ -93,8 +93,8 @@ static inline bool skip_to(struct symcache_sweep *s, const struct symcache_sweep
     return true;
 }
 
-/* Called at the first line or call of the innermost frame, which is at `offset` in `file`: makes the context of an inlined call. For the
- * function itself, code before that first line gets an operation OP_ENTRY. */
+/* Called at the first line or call of the innermost open call (s->top), which is at `offset` in `file`: makes its context. If no call is
+ * open (the first of s->frames is the function itself), code before that first line gets an operation OP_ENTRY. */
 static void begin_lines(struct symcache_sweep *s, uint64_t offset, uint32_t file)
 {
     struct symcache_sweep_frame *frame = s->top;
@@ -139,7 +139,7 @@ static bool postpone_call(struct symcache_sweep *s, uint64_t offset)
 }
 
 /* Opens the next call, as far as it has code: code that an earlier sibling covers stays with the sibling; code beyond the end of the caller
- * is postponed. False if the sweep does not apply. */
+ * is postponed. A call of depth 0 is called by frames[0], the function. False if sl_assemble() must handle the function instead. */
 static bool push(struct symcache_sweep *s)
 {
     const struct sl_flat_inlinee *call = &s->calls[*s->start & ((1u << INDEX_BITS) - 1)];
@@ -150,7 +150,7 @@ static bool push(struct symcache_sweep *s)
     if (s->top < caller) /* an orphan: its caller is not open */
         return true;
     if (s->top > caller) /* a sibling, caller[1], is open: only the code after its end is left for this call */
-        return end <= caller[1].end || postpone_call(s, caller[1].end);
+        return end <= caller[1].end || postpone_call(s, caller[1].end); /* nothing is left, or the rest comes later */
     if (end > caller->end) {
         if (!postpone_call(s, caller->end))
             return false;
@@ -163,7 +163,7 @@ static bool push(struct symcache_sweep *s)
     *++s->top = (struct symcache_sweep_frame){
         .at = offset,
         .end = end,
-        .call_end = UINT64_MAX,
+        .call_end = UINT64_MAX, /* no call in it has ended */
         .link = {callee, caller->id, location.file, location.line, SL_NO_FILE},
         .around = {caller->id, location.file, location.line},
         .id = NO_CONTEXT,
@@ -185,7 +185,7 @@ static inline uint64_t get_limit(const struct symcache_sweep *s)
 }
 
 /* Adds the operations of a line that covers [at, end): one for each part of it between starts and ends of calls, with the innermost call
- * that is open there. `*limit` is the next start or end of a call. False if the sweep does not apply. */
+ * that is open there. `*limit` is the next start or end of a call. False if sl_assemble() must handle the function instead. */
 static inline bool symcache_sweep_add_line(struct symcache_sweep *s, uint64_t at, uint64_t end,
                                            struct location location, uint64_t *limit)
 {
@@ -210,8 +210,8 @@ static inline bool symcache_sweep_add_line(struct symcache_sweep *s, uint64_t at
     }
 }
 
-/* Adds the operations of all lines and calls. False if the sweep does not apply: lines overlap, are not sorted, or lie outside of the
- * function, or calls do not nest. */
+/* Adds the operations of all lines and calls. False if sl_assemble() must handle the function instead: lines overlap, are not sorted, or
+ * lie outside of the function, or calls do not nest. */
 static bool sweep_lines(struct symcache_sweep *s, const struct sl_function *f)
 {
     const struct sl_line *lines_end = f->lines + f->line_count;

@@ -146,7 +146,7 @@ static bool write_list(struct encoder *e, uint32_t index)
     qsort(sorted, list->count, sizeof *sorted, by_name);
     rows->first = (uint32_t)e->variable_count;
     for (uint32_t i = 0; i < list->count; i++)
-        if (!i || sorted[i].variable.name != sorted[i - 1].variable.name)
+        if (!i || sorted[i].variable.name != sorted[i - 1].variable.name) /* of one name the last comes first */
             e->variables[e->variable_count++] = sorted[i].variable;
     rows->count = (uint32_t)(e->variable_count - rows->first);
     e->max_variables = rows->count > e->max_variables ? rows->count : e->max_variables;

@@ -118,7 +118,7 @@ static void add_contexts(struct sl_symcache_writer *w, const struct symcache_pre
         if (c.parent != NO_CONTEXT)
             c.parent += base;
         else if (w->functions[c.function].root == NO_CONTEXT)
-            w->functions[c.function].root = base + (uint32_t)i;
+            w->functions[c.function].root = base + (uint32_t)i; /* its context as an outermost function */
         w->contexts[w->context_count++] = c;
     }
 }
@@ -379,7 +379,7 @@ enum sl_code sl_symcache_convert(struct sl_object *object, const struct sl_compa
                                  const struct sl_symcache_options *options, const struct sl_parallel *parallel,
                                  struct sl_buf *out, struct sl_error *error)
 {
-    struct sl_symcache_options all = *options; /* with those that follow from the object */
+    struct sl_symcache_options all = *options; /* and these three, which follow from the object */
     all.origins = object;
     all.decorates = sl_object_info(object)->decorates;
     all.budget = sl_object_budget(object);

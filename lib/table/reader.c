@@ -42,7 +42,7 @@ enum sl_code sl_table_open(struct sl_bytes bytes, const struct sl_table_format *
     *t = (struct sl_table){.format = f, .bytes = bytes};
     if (bytes.size < f->header_size || memcmp(h, f->magic, 4) != 0)
         return sl_fail(error, SL_MALFORMED, "not a %s", f->name);
-    if ((sl_table_u32(h + 4) & UINT16_MAX) != f->major ||
+    if ((sl_table_u32(h + 4) & UINT16_MAX) != f->major || /* the minor version, in the upper half, may differ */
         (f->at_header_size && sl_table_u32(h + f->at_header_size) != f->header_size))
         return sl_fail(error, SL_MALFORMED, "unsupported version of %s", f->name);
     uint32_t count = f->at_section_count ? sl_table_u32(h + f->at_section_count) : 0;

@@ -28,7 +28,7 @@ struct packed_column {
     unsigned filled; /* bits used in `word` */
 };
 
-/* Appends a value of `width` bits. If the word is full, it is stored, and the bits that did not fit begin the next one. */
+/* Appends a value, which has at most `width` bits. If the word is full, it is stored, and the bits that did not fit begin the next one. */
 static inline void pack_value(struct packed_column *p, uint64_t value, unsigned width)
 {
     p->word |= value << p->filled;

@@ -119,8 +119,8 @@ static void make_frame(struct sl_text *t, const char *at, struct sl_text_piece *
     piece->format = SL_TEXT_APPLE;
 }
 
-/* Ends the current object; true if it is a frame. If it is an image, adds it. Objects with objects or arrays inside (not `is_flat`) are
- * neither frames nor images. */
+/* Ends the current object; true if it is a frame (has imageOffset and imageIndex). If it is an image (has a base), adds it. Objects with
+ * objects or arrays inside (not `is_flat`) are neither frames nor images. */
 static bool end_object(struct sl_text *t)
 {
     const struct sl_text_ips_object *o = &t->ips.object;
@@ -196,7 +196,7 @@ static bool read_body(struct sl_text *t, struct sl_str *rest, struct sl_text_pie
             ips->depth--;
             at += !is_frame; /* the brace of a frame is a piece of its own */
             if (!is_frame)
-                begin_object(t, false);
+                begin_object(t, false); /* the rest of the object around it: no longer flat */
             break;
         default: at = read_token(t, at, end); break;
         }
@@ -230,6 +230,7 @@ bool sl_text_next_ips(struct sl_text *t, struct sl_str *rest, struct sl_text_pie
     struct sl_text_ips *ips = &t->ips;
     if (ips->depth && read_body(t, rest, piece))
         return true;
+    /* the test saves trimming other lines: a header begins with a brace, a body follows a header */
     struct sl_str trimmed =
         rest->data[0] == '{' || ips->follows_header ? sl_str_trimmed(*rest) : (struct sl_str){NULL, 0};
     if (ips->follows_header && trimmed.size && trimmed.data[0] == '{') { /* the body begins */

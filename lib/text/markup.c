@@ -106,6 +106,7 @@ struct sl_str sl_text_end_module_line(struct sl_text *t)
 static bool read_module(struct sl_text *t, const struct element *e, struct sl_str before, struct sl_str *made)
 {
     uint64_t number;
+    /* at least 5 fields with the tag; the number is stored plus 1 in 32 bits */
     if (!is_tag(e, SL_STR("module"), 5) || !read_number(e->fields[1], &number) || number >= UINT32_MAX - 1 ||
         !sl_str_equal(e->fields[3], SL_STR("elf")))
         return false;
@@ -131,6 +132,7 @@ static bool read_module(struct sl_text *t, const struct element *e, struct sl_st
 static bool read_mapping(struct sl_text *t, const struct element *e, struct sl_str before, struct sl_str *made)
 {
     uint64_t start, size, number, value;
+    /* at least 7 fields with the tag; start + size < start: the range wraps around */
     if (!is_tag(e, SL_STR("mmap"), 7) || !read_number(e->fields[1], &start) || !read_number(e->fields[2], &size) ||
         !sl_str_equal(e->fields[3], SL_STR("load")) || !read_number(e->fields[4], &number) ||
         !read_number(e->fields[6], &value) || !size || start + size < start || number >= UINT32_MAX - 1)
@@ -190,6 +192,7 @@ static void set_frame(struct sl_text *t, const struct element *e, uint64_t addre
     f->absolute = address - (is_return && address ? 1 : 0);
     f->address = f->absolute;
     f->shown = e->fields[0]; /* the tag, such as "pc" */
+    /* the parts of the frame's text: nothing before (`stem`) and behind (`tail`) the element, which names replace (`cut`) */
     f->stem = f->head = sl_scan_between(e->whole.data, e->whole.data);
     f->cut = e->whole;
     f->tail = f->end = sl_scan_between(e->whole.data + e->whole.size, e->whole.data + e->whole.size);
@@ -222,7 +225,7 @@ static bool read_frame(struct sl_text *t, const struct element *e, struct sl_tex
     }
     if (!is_tag(e, SL_STR("symbol"), 2) || e->count != 2)
         return false;
-    set_frame(t, e, 0, false, f);
+    set_frame(t, e, 0, false, f); /* it has a name, no address */
     f->symbol = e->fields[1];
     f->module = SL_TEXT_NO_MODULE;
     return true;
