@@ -70,14 +70,14 @@ struct
 
 /* Rows to be appended to the tables of functions, native symbols and frames. */
 struct new_func {
-    /* rows; `file`: of the table of sources if the profile has one, else of the strings */
+    /* `name`: index of a string; `file`: row of the table of sources if the profile has one, else index of a string; `resource`: row */
     uint32_t name, file, resource;
 };
 struct new_symbol {
     uint32_t lib, name;
     uint64_t address;
 };
-struct new_frame {
+struct new_frame { /* `depth`: of inlining, from 1 */
     uint32_t func, line, depth;
 };
 

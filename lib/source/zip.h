@@ -57,7 +57,7 @@ enum sl_code sl_zip_stream(const struct sl_zip *zip, const struct sl_zip_entry *
 
 /* ---- writing: offsets are relative to the beginning of `out`, which may already contain something ---- */
 
-struct sl_zip_writer {
+struct sl_zip_writer { /* zero-initialise, then set `out` */
     struct sl_buf *out;
     struct sl_buf directory;
     uint32_t count;

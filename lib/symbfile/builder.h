@@ -6,7 +6,7 @@
 #include "base/spill.h"
 #include "symbfile/tree_writer.h"
 
-/* A value of `file` and `call_file` of a range, besides text ids and FOREST_NO_TEXT. */
+/* In place of a text id in `call_file` of a range (FOREST_NO_TEXT: unknown). */
 enum { INHERITED = UINT32_MAX - 1 }; /* no call file given: use the file of the enclosing function */
 
 struct builder_range {
@@ -23,7 +23,9 @@ struct builder_pad {
     uint32_t count;
 };
 
-struct symbfile_last_hit { /* the text id of a reference, valid in string table number `table` */
+/* The text id of an entry of the symbfile's string table. A file has several tables, one replacing the other: it is valid while the current
+ * one is number `table`. */
+struct symbfile_last_hit {
     uint32_t table, text;
 };
 

@@ -28,7 +28,7 @@ struct tree_list { /* records of a batch, in pre-order */
 };
 
 /* Returns the records of all functions of the batch; NULL if out of memory or budget. The list lies in the arena; names belong to the
- * maker. A function without lines, also in its inlined calls, has no record. Where the file changes inside of a function, its record
- * is split: then several records have depth 0. */
+ * maker. A function has no record if neither it nor any call inlined in it has lines. Where the file changes inside of a function, its
+ * record is split: then several records have depth 0. */
 const struct tree_list *tree_maker_convert(struct tree_maker *maker, const struct sl_function_batch *batch,
                                            struct sl_arena *arena);

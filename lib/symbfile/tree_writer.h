@@ -22,8 +22,8 @@ struct inline_chain_link { /* one function of a call chain: text ids, and the li
 struct tree_writer;
 
 /* Returns a writer that passes functions to `sink` in batches; texts are looked up in `*texts`, which may move. With `under_root` the
- * functions become inlined calls of one nameless function that spans all addresses, so that equal functions at many addresses are
- * stored once. Memory is charged to `budget` (NULL = no limit). Returns NULL if out of memory. */
+ * functions become inlined calls of one nameless function that spans all addresses: as inlined functions have no address of their own,
+ * equal ones at many addresses are stored once. Memory is charged to `budget` (NULL = no limit). Returns NULL if out of memory. */
 struct tree_writer *tree_writer_new(struct sl_function_sink *sink, struct sl_str *const *texts, bool under_root,
                                     struct sl_budget *budget);
 void tree_writer_free(struct tree_writer *writer);

@@ -117,9 +117,10 @@ struct symcache_prepared {
     struct context *contexts;
     struct local_function *functions;
     struct symcache_text *files; /* full paths */
+    /* first_...: the worker's id of the first one here; those below are known from earlier batches */
     size_t run_count, context_count, function_count, file_count, first_function, first_file;
-    struct id_list *function_ids, *file_ids;
-    bool lasting; /* names of functions last (struct sl_function_batch) */
+    struct id_list *function_ids, *file_ids; /* the writer's ids by the worker's: `consume` adds the new ones */
+    bool lasting;                            /* names of functions last (struct sl_function_batch) */
     bool failed;
 };
 

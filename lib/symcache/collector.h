@@ -15,7 +15,7 @@ struct symcache_call {
     uint32_t context, file, line;
 };
 
-struct symcache_span {
+struct symcache_span { /* code of inlined calls */
     uint64_t start, end;
 };
 
