@@ -366,7 +366,7 @@ static inline uint8_t *put_encoded(uint8_t *at, const uint8_t **encoded, size_t 
     return at + size;
 }
 
-/* What is left of the collected data of a batch while it is written. */
+/* The collected data of a batch that have not been written yet: parts of messages, and numbers of return pads. */
 struct symbfile_position {
     const uint8_t *encoded;
     const uint32_t *numbers;

@@ -156,7 +156,7 @@ static inline void put_address(struct symcache_block_writing *w, uint64_t addres
     w->block.address = address;
 }
 
-/* How an entry tells its context: `how` is the context bits of the control byte; for CONTEXT_DELTA `delta`, zigzag coded, follows. */
+/* The code of an entry's context: `how` is the context bits of the control byte; for CONTEXT_DELTA `delta`, zigzag coded, follows. */
 struct context_code {
     unsigned how;
     uint64_t delta;
@@ -224,7 +224,7 @@ bool symcache_encoder_add(struct encoder *e, const struct op *ops, size_t count)
     return symcache_blocks_end(&w);
 }
 
-/* True if the operation has the same location as the one before it: then it needs no entry. */
+/* True if the operation has the same location as the one before it: then it needs no entry. OP_SET and OP_ENTRY make equal entries. */
 static inline bool is_same_location(const struct short_op *before, const struct short_op *op)
 {
     return ((before->context ^ op->context) | (before->file ^ op->file) |

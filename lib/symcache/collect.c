@@ -325,7 +325,7 @@ static size_t inlinee_spans(struct symcache_collector *c, const struct sl_functi
     return count;
 }
 
-/* Returns the index of the last call at or before `address`; 0 if there is none. */
+/* Returns the index of the last call at or before `address`; 0, the first one, if all are after it. */
 static size_t call_at(const struct symcache_call *calls, size_t count, uint64_t address)
 {
     return SL_PARTITION_POINT(middle, 1, count, calls[middle].address <= address) - 1;

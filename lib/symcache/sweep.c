@@ -1,7 +1,6 @@
 /* Makes the operations of a function (build.h) from its lines and its flat list of inlined calls, in one sweep by address with a stack of
  * open calls. No tree is built: for the records of compilers, where calls nest and lines do not overlap, this is enough. The operations
- * equal those that symcache_collect_walk() (collect.c) makes of the assembled function. Where this says "the sweep does not apply", the
- * function is assembled instead. */
+ * equal those that symcache_collect_walk() (collect.c) makes of the tree that sl_assemble() builds, which is used for other functions. */
 #include "symcache/collector.h"
 
 #include "base/order.h"
@@ -50,7 +49,7 @@ static void insert_last(uint64_t *numbers, size_t count, size_t *budget)
 }
 
 /* Fills c->starts with a sort key for each inlined call that covers code, sorted by offset in the function, then depth; `*count` is their
- * number. False if a call is outside of the function or too deep, or if there are too many: then the sweep does not apply.
+ * number. False if a call is outside of the function or too deep, or if there are too many: sl_assemble() must handle such a function.
  *
  *     63       32 31    22 21     0
  *     offset      depth    index of the call */
@@ -109,7 +108,7 @@ static void begin_lines(struct symcache_sweep *s, uint64_t offset, uint32_t file
 }
 
 /* Begins a line or call at `offset` in the innermost open call, or in the function if none is open. If the code before it has no line,
- * first adds an operation for that code. False if the sweep does not apply. */
+ * first adds an operation for that code. False if sl_assemble() must handle the function instead. */
 static inline bool enter(struct symcache_sweep *s, uint64_t offset, uint32_t file)
 {
     if (!s->top->has_lines)
@@ -117,7 +116,7 @@ static inline bool enter(struct symcache_sweep *s, uint64_t offset, uint32_t fil
     return skip_to(s, s->top, offset);
 }
 
-/* Closes the calls that end at or before `offset`. False if the sweep does not apply. */
+/* Closes the calls that end at or before `offset`. False if sl_assemble() must handle the function instead. */
 static inline bool pop_until(struct symcache_sweep *s, uint64_t offset)
 {
     for (; s->top > s->frames && s->top->end <= offset; s->top--)
@@ -230,7 +229,8 @@ static bool sweep_lines(struct symcache_sweep *s, const struct sl_function *f)
         if (mapped || location.file == ID_UNKNOWN)
             location = get_location(s->c, line->file, line->line);
         struct symcache_sweep_frame *top = s->top;
-        if (behind <= limit && at <= top->at && top->has_lines) { /* fast path: no call begins or ends in the line */
+        /* fast path: no call begins or ends in the line, there is no gap before it, and the context was made */
+        if (behind <= limit && at <= top->at && top->has_lines) {
             *out++ = op_at((uint32_t)at, &(struct symcache_location){top->id, location.file, location.line}, OP_SET);
             top->at = behind;
             continue;

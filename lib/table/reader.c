@@ -151,7 +151,7 @@ static struct sl_str first_of_group(const struct sl_table_strings *s, uint32_t g
     return (struct sl_str){(const char *)text.data, text.size};
 }
 
-/* How the current string of a group compares with a text. The string, stored in parts, is not built for that, so no memory is needed. */
+/* The comparison of the current string of a group with a text. The string, stored in parts, is not built for that: no memory is needed. */
 struct string_match {
     size_t size;    /* of the string */
     size_t matched; /* bytes at the start that both have in common */
