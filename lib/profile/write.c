@@ -107,8 +107,8 @@ static size_t count_cells(struct sl_str column, struct sl_arena *arena)
     return count;
 }
 
-/* Rewrites the columns of a table with `put`, and its member `length`: `rows` rows become `new_rows`. Other members that are not arrays are
- * not changed. At a column that does not have `rows` cells, sets has_uneven_columns and stops. */
+/* Rewrites each column of a table with `put`, which writes its cells, and the member `length`: `rows` rows become `new_rows`. Other members
+ * that are not arrays are not changed. At a column that does not have `rows` cells, sets has_uneven_columns and stops. */
 static void edit_table(struct table_writer *t, struct sl_str table, size_t rows, size_t new_rows, put_column *put)
 {
     struct profile_writer *w = t->w;

@@ -106,7 +106,8 @@ static size_t own_rows(struct tree_maker *m, const struct sl_function *f, uint64
 }
 
 /* ---- records ---- */
-/* Appends a record with the rows [first_row, first_row + row_count), which have one file. */
+/* Appends a record of the code [start, end) of `f`, which is inlined `depth` times; m->rows[first_row .. first_row + row_count) are its
+ * lines, all in one file. */
 static void add_range(struct tree_maker *m, const struct sl_function *f, uint32_t depth, uint64_t start, uint64_t end,
                       size_t first_row, size_t row_count)
 {

@@ -401,7 +401,7 @@ static bool sort_symbols(struct sl_symcache_writer *w)
         } else {
             sorted[count++] = *op;
         }
-        /* op[-1] is the start of the symbol that ends here; if another operation comes between them, symbols are nested */
+        /* op[-1] is the start of the symbol that ends here; if it is not the last operation before this one, symbols are nested */
         if (op_kind(op->kind_and_line) == OP_HOLE)
             nested |= op[-1].address != sorted[count - 2].address;
     }

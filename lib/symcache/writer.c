@@ -180,6 +180,7 @@ static enum sl_code symcache_writer_consume(struct sl_function_sink *sink, const
                          sizeof *w->contexts) ||
         !symcache_begin_variables(w, batch))
         return symcache_writer_fail(w, error);
+    /* the writer's ids by those of the worker that prepared the batch; the worker's ids below first_... are here already */
     uint32_t *files = file_ids->ids, *functions = function_ids->ids;
     for (size_t i = 0; i < p->file_count; i++)
         files[p->first_file + i] = intern_file(w, &p->files[i]);

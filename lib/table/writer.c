@@ -48,7 +48,7 @@ static void put_head(struct sl_table_writer *w)
         sl_table_put(w, f->at_section_count, w->section_count, 4);
         size = SL_TABLE_HEAD_SIZE(f->header_size, (size_t)w->section_count);
         for (uint32_t i = 0; i < w->section_count; i++, at += SL_TABLE_SECTION_ENTRY) {
-            sl_table_put(w, at, w->sections[i].id, 4);
+            sl_table_put(w, at, w->sections[i].id, 4); /* four zero bytes follow */
             sl_table_put(w, at + 8, w->sections[i].offset, 8);
             sl_table_put(w, at + 16, w->sections[i].size, 8);
         }

@@ -140,8 +140,8 @@ static void begin_object(struct sl_text *t, bool is_flat)
 
 /* ---- the report ---- */
 
-/* Reads a key with its colon, or a string, number or word (true, false, null), and returns the first byte behind it; NULL if it is none of
- * these. */
+/* Reads a key with its colon, which is kept in t->ips.key, or the value of the last key, a string, number or word (true, false, null).
+ * Returns the first byte behind it; NULL if it is none of these. */
 static const char *read_token(struct sl_text *t, const char *at, const char *end)
 {
     const char *begin = at, *after;
