@@ -225,7 +225,7 @@ static bool verify_method(const struct sl_ppdb_table *t, uint32_t method)
     uint32_t last = 0;
     bool any = false;
     if (!sl_table_u32(t->table.sections[SECTION_DIRECTORY].data + (size_t)(method - 1) * 4))
-        return true;
+        return true; /* offset 0: it has no points */
     if (!open_block(t, method, &block))
         return false;
     for (uint64_t i = 0; i < block.run_count; i++) {

@@ -233,6 +233,7 @@ static enum sl_code write_symcache(struct sl_symbfile_builder *b, uint64_t base,
 {
     struct sl_symcache_options options = {.load_address = base, .budget = index_budget(b)};
     struct sl_symcache_writer *w = sl_symcache_writer_new(&options, NULL);
+    /* `pads`: then all are calls inlined in one nameless function, so that equal functions of many return pads are stored once */
     struct tree_writer *forest = w ? tree_writer_new(sl_symcache_writer_sink(w), &b->texts, pads, b->limit) : NULL;
     enum sl_code code = forest ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)

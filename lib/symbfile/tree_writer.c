@@ -172,6 +172,7 @@ static enum sl_code tree_writer_flush(struct tree_writer *f, struct sl_error *er
 {
     enum sl_code code = SL_OK;
     struct sl_function root = {
+        /* with under_root: the nameless function in which all others are inlined */
         .size = root_size,
         .lines = f->roots.lines,
         .line_count = (uint32_t)f->roots.line_count,

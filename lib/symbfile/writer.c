@@ -287,6 +287,7 @@ enum sl_code sl_symbfile_write_pad(struct sl_symbfile_writer *w, const struct sl
         !sl_account_grow(&w->account, &w->numbers, &w->number_capacity, w->number_count + 3 * pad->count,
                          sizeof *w->numbers))
         return symbfile_writer_fail(w, error);
+    /* 5: the field of an absolute address */
     uint8_t *start = w->encoded.data + w->encoded.size, *head = put_va(w, start, pad->va, 5);
     *r = (struct symbfile_record){.is_pad = true, .count = (uint32_t)pad->count, .head = (uint8_t)(head - start)};
     w->encoded.size += r->head;
