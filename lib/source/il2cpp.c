@@ -175,6 +175,7 @@ enum sl_code sl_il2cpp_open(struct sl_bytes bytes, struct sl_budget *budget, str
     if (!m)
         return sl_fail(error, SL_BUSY, "out of memory");
     m->arena.budget = budget;
+    m->numbers.budget = budget;
     struct sl_json j = sl_json(text, &m->arena, false);
     if (sl_budget_spend(budget, bytes.size))
         il2cpp_read_all(m, &j);

@@ -10,17 +10,17 @@
 struct sl_file_id sl_file_id_compute(struct sl_bytes file)
 {
     enum { BLOCK = 4096 };
-    size_t block = file.size < BLOCK ? file.size : BLOCK;
-    struct sl_buf input = {0};
-    uint8_t digest[SHA256_DIGEST_LENGTH];
+    size_t block = file.size < BLOCK ? file.size : BLOCK, size = 2 * block;
+    uint8_t input[2 * BLOCK + sizeof(uint64_t)], digest[SHA256_DIGEST_LENGTH];
     struct sl_file_id id;
-    sl_buf_add(&input, file.data, block);
-    sl_buf_add(&input, file.data + file.size - block, block);
+    if (block) {
+        memcpy(input, file.data, block);
+        memcpy(input + block, file.data + file.size - block, block);
+    }
     for (int shift = 56; shift >= 0; shift -= 8)
-        sl_buf_u8(&input, (uint8_t)((uint64_t)file.size >> shift));
-    SHA256(input.data, input.size, digest);
+        input[size++] = (uint8_t)((uint64_t)file.size >> shift);
+    SHA256(input, size, digest);
     memcpy(id.bytes, digest, sizeof id.bytes);
-    sl_buf_free(&input);
     return id;
 }
 
