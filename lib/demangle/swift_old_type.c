@@ -15,7 +15,8 @@ void old_leave(struct swift_reader *r)
 
 /* ---- built-in types ---- */
 
-/* Reads the size in bits of a built-in type and the `_` after it. Returns the type's name: `prefix`, size. */
+/* Reads the size in bits of a built-in type and the `_` after it. Returns the type's name: `prefix`, size. NULL if the size is missing, 0,
+ * or larger than Swift's demangler accepts (MAX_SIZE). */
 static struct swift_node *sized(struct swift_reader *r, const char *prefix)
 {
     enum { MAX_SIZE = 4096 };
@@ -25,7 +26,8 @@ static struct swift_node *sized(struct swift_reader *r, const char *prefix)
     return node_format(r, N_BUILTIN, "%s%u", prefix, size);
 }
 
-/* Reads a built-in vector: the number and type of its elements. Returns "Builtin.Vec4xInt32". */
+/* Reads a built-in vector: the number and type of its elements. Returns "Builtin.Vec4xInt32", in which the element type has no "Builtin."
+ * of its own; NULL if it is malformed. */
 static struct swift_node *vector(struct swift_reader *r)
 {
     uint32_t count;
@@ -38,7 +40,8 @@ static struct swift_node *vector(struct swift_reader *r)
     return element ? node_format(r, N_BUILTIN, "Builtin.Vec%ux%s", count, element->text.data) : NULL;
 }
 
-/* Reads a built-in type, after 'B'. */
+/* Reads a built-in type, after 'B': `i` and `f` have a size in bits, `v` is a vector, other letters have a fixed meaning. NULL for unknown
+ * ones. */
 static struct swift_node *builtin(struct swift_reader *r)
 {
     static const struct {
@@ -92,7 +95,7 @@ static struct swift_node *swift_old_type_member(struct swift_reader *r, struct s
     if (reader_eat(r, 'P') && !(protocol = old_protocol(r)))
         return NULL;
     name = node_put(r, node_with_child(r, N_ASSOCIATED_NAME, old_identifier(r)), protocol);
-    return node_pair(r, N_MEMBER, base, reader_substitutable(r, name));
+    return node_pair(r, N_MEMBER, base, reader_substitutable(r, name)); /* later names may refer back to this one */
 }
 
 /* Reads a generic parameter and a chain of associated types, "A.Iterator.Element", up to `_`. */
@@ -149,6 +152,7 @@ static bool requirement(struct swift_reader *r)
         return layout(r);
     if (reader_peek(r) == 'C')
         return old_type(r);
+    /* `S`: a back reference to a superclass or protocol */
     return reader_eat(r, 'S') ? constraint_reference(r) : old_protocol(r) != NULL;
 }
 
@@ -158,8 +162,8 @@ struct swift_node *old_signature(struct swift_reader *r)
 {
     struct swift_node *signature = node_new(r, N_SIGNATURE);
     while (signature && reader_peek(r) != 'R' && reader_peek(r) != 'r') {
-        uint32_t count = 0; /* an index i means i + 1 parameters */
-        if (!reader_eat(r, 'z') && (!reader_index(r, &count) || !++count))
+        uint32_t count = 0;                                                /* an index i means i + 1 parameters */
+        if (!reader_eat(r, 'z') && (!reader_index(r, &count) || !++count)) /* 0 after `++`: the number overflowed */
             return NULL;
         signature = node_add(r, signature, node_number(r, N_PARAMETER_COUNT, count));
     }
@@ -176,7 +180,7 @@ struct swift_node *old_signature(struct swift_reader *r)
  * Returns the type with its arguments; a type whose list is empty gets none, only its parent may have some. */
 static struct swift_node *bind(struct swift_reader *r, struct swift_node *nominal)
 {
-    if (!node_is_nominal(nominal) || !old_enter(r))
+    if (!node_is_nominal(nominal) || !old_enter(r)) /* old_enter() is false if types are nested too deeply */
         return NULL;
     if (node_is_nominal(node_child(nominal, 0))) {
         struct swift_node *parent = bind(r, nominal->children[0]);
@@ -386,7 +390,7 @@ static struct swift_node *type(struct swift_reader *r)
         return parameter(r);
     switch (reader_next(r)) {
     case 'B': return builtin(r);
-    case 'D': return old_type(r) ? node_new(r, N_DYNAMIC_SELF) : NULL;
+    case 'D': return old_type(r) ? node_new(r, N_DYNAMIC_SELF) : NULL; /* printed as `Self`, whatever the type */
     case 'E': return reader_eat_text(r, "RR") ? node_new(r, N_ERROR) : NULL;
     case 'F':
     case 'f': return function(r, "");

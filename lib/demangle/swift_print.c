@@ -154,7 +154,7 @@ static struct form form(enum type_form type, struct sl_str text)
  * own; those of other types are printed as `init` and `deinit`. */
 static struct form get_form(const struct swift_node *node)
 {
-    struct form f = form(NO_TYPE, node->text);
+    struct form f = form(NO_TYPE, node->text); /* printed without its type; the text goes to `extra` */
     const struct swift_node *context = node_child(node, 0);
     bool of_class = context && context->kind == N_CLASS;
     switch (node->kind) {
@@ -210,7 +210,7 @@ static const struct swift_node *context_node(struct swift_printer *p, const stru
 {
     switch (node->kind) {
     case N_MODULE: return NULL;
-    case N_EXTENSION:
+    case N_EXTENSION: /* the extended type and, if there is one, the generic signature: "Array<A>" */
         print_node(p, node_child(node, 0));
         print_node(p, node_child(node, 1));
         return NULL;
@@ -295,7 +295,7 @@ static void other_node(struct swift_printer *p, const struct swift_node *node)
     }
 }
 
-/* Prints any node; NULL: nothing. Fails when nested too deeply. */
+/* Prints any node; NULL: nothing. Sets p->failed when nodes are nested too deeply (print_enter). */
 void print_node(struct swift_printer *p, const struct swift_node *node)
 {
     if (!node)

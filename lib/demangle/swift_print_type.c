@@ -39,7 +39,7 @@ static void signature_level(struct swift_printer *p, const struct swift_node *si
             print_write(p, "...");
             return;
         }
-        /* markers come after the parameter counts of all depths */
+        /* markers come after the parameter counts of all depths: none if this count is the last child */
         const struct swift_node *mark = signature->count > depth + 1 ? marker(signature, depth, i) : NULL;
         if (mark)
             print_write(p, mark->kind == N_PACK_MARKER ? "each " : "let ");
@@ -80,7 +80,7 @@ bool print_is_function(const struct swift_node *type)
            sl_str_equal(type->text, SL_STR("@convention(thin) "));
 }
 
-/* Prints an element of a tuple or parameter list; "..." marks a variadic one. */
+/* Prints an element of a tuple or parameter list, with its own label if `label`; "..." marks a variadic one (`index`). */
 static void element(struct swift_printer *p, const struct swift_node *element, bool label)
 {
     if (label && element->text.size) {
@@ -152,7 +152,7 @@ void print_function_type(struct swift_printer *p, const struct swift_node *type,
         print_write(p, ">");
     }
     for (; type && type->kind == N_GENERIC_TYPE; type = node_child(type, 1))
-        if (!arguments)
+        if (!arguments) /* else they are printed in the place of the signature */
             print_signature(p, node_child(type, 0));
     if (!type || type->kind != N_FUNCTION_TYPE) {
         print_node(p, type);
@@ -163,7 +163,7 @@ void print_function_type(struct swift_printer *p, const struct swift_node *type,
         if (type->children[i]->index >= EFFECT_BEFORE) /* those that are printed in front of the parameters */
             effect_before(p, type->children[i]);
     parameters(p, node_child(type, 0), labels);
-    if (p->returns)
+    if (p->returns) /* the caller wants effects and results, too */
         result(p, type);
 }
 
@@ -302,8 +302,8 @@ static void swift_print_type_composition(struct swift_printer *p, const struct s
         print_write(p, "Any");
 }
 
-/* Prints a metatype: "T.Type", or "P.Protocol" for the metatype of an existential type `P` itself. As in Swift's demangler, "A & B" gets
- * parentheses in front of ".Protocol", but not in front of ".Type". */
+/* Prints a metatype: its representation if given ("@thin "), then "T.Type", or "P.Protocol" for the metatype of an existential type `P`
+ * itself. As in Swift's demangler, "A & B" gets parentheses in front of ".Protocol", but not in front of ".Type". */
 static void swift_print_type_metatype(struct swift_printer *p, const struct swift_node *type)
 {
     const struct swift_node *instance = node_child(type, 0);

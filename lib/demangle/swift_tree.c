@@ -200,7 +200,7 @@ struct sl_str name_punycode(struct swift_reader *r, struct sl_str text)
     const char *mark = text.size ? memrchr(text.data, '_', text.size) : NULL;
     size_t split = mark ? (size_t)(mark - text.data) : 0, skip = mark ? split + 1 : 0;
     if (!text_punycode((struct sl_str){text.data, split}, (struct sl_str){text.data + skip, text.size - skip}, 'A',
-                       chars, &count))
+                       chars, &count)) /* 'A': Swift's digits after `z` are A to J */
         return (struct sl_str){"", 0};
     for (size_t i = 0; i < count; i++) {
         if (chars[i] >= 0xD800 && chars[i] < 0xD880)

@@ -24,8 +24,8 @@ static const struct {
     {'w', "Builtin.Word"},
 };
 
-/* Reads a number from 1 to 4096 and `_`. Returns the type "Builtin.", `prefix`, the number, `element`; `element` is empty except for
- * vectors. */
+/* Reads a number from 1 to 4096 (the limit of Swift's demangler) and `_`. Returns the type "Builtin.", `prefix`, the number, `element`;
+ * `element` is empty except for vectors. */
 static struct swift_node *sized_builtin(struct swift_reader *r, const char *prefix, struct sl_str element)
 {
     enum { MAX_SIZE = 4096 };
@@ -267,7 +267,7 @@ struct swift_node *type_special(struct swift_reader *r)
     case 'O': return type_function(r, "@called(once) ");
     case 'f': return type_function(r, "@convention(thin) ");
     case 'z': return c_function(r);
-    case 'D': return reader_pop_type(r) ? node_new(r, N_DYNAMIC_SELF) : NULL;
+    case 'D': return reader_pop_type(r) ? node_new(r, N_DYNAMIC_SELF) : NULL; /* printed as `Self`, whatever the type */
     case 'M': return swift_type_metatype(r, N_METATYPE);
     case 'm': return swift_type_metatype(r, N_EXISTENTIAL_METATYPE);
     case 'p': return node_with_child(r, N_EXISTENTIAL_METATYPE, reader_pop_type(r));
@@ -334,7 +334,7 @@ struct swift_node *type_annotation(struct swift_reader *r)
 static struct swift_node *opaque(struct swift_reader *r)
 {
     uint32_t number;
-    if (!reader_index(r, &number) || !generic_arguments(r))
+    if (!reader_index(r, &number) || !generic_arguments(r)) /* the arguments are only popped */
         return NULL;
     struct swift_node *node = node_with_child(r, N_OPAQUE, reader_pop_kind(r, N_OPAQUE_OF));
     if (node)
@@ -367,7 +367,7 @@ static struct swift_node *associated(struct swift_reader *r)
 
 /* Reads the operators of opaque and associated types, after `Q`: O, o the opaque result of a declaration, r, u, R, U `some` in a
  * declaration, P, S, p, e packs, a an associated type. x, y, z are `T.A`: T is on the stack, is a generic parameter, is the first one;
- * X, Y, Z are the same for a chain `T.A.B`. */
+ * X, Y, Z are the same for a chain `T.A.B`. The number after R, U and e is not printed. */
 struct swift_node *type_archetype(struct swift_reader *r)
 {
     uint32_t number;

@@ -143,6 +143,7 @@ enum sl_code sl_disasm(const struct sl_disasm_code *code, const struct sl_disasm
                        sl_arch_name(code->arch));
     if (!engine_open(code->arch, &run.engine))
         return sl_fail(error, SL_BUSY, "out of memory");
+    /* starts behind the mapping symbols before this code: they are those of the whole file */
     run.next_symbol = SL_COUNT_UP_TO(code->mapping_symbols, code->mapping_symbol_count, address, code->address);
     while (good && at < code->size && at < code->bytes.size) {
         sl_buf_clear(&run.line.text);

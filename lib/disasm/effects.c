@@ -34,7 +34,7 @@ static bool read_arm64(struct effects_reading *r, const struct sl_disasm_code *c
 {
     struct disasm_engine engine;
     struct disasm_line line = {.why = NULL};
-    if (!disasm_llvm_open(true, &engine)) {
+    if (!disasm_llvm_open(true, &engine)) { /* true: AArch64, not ARM */
         *out_of_memory = true;
         return false;
     }

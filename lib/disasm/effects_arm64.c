@@ -49,7 +49,7 @@ static bool parse_immediate(struct sl_str text, int64_t *value)
     if (text.size < 2 || text.data[0] != '#' || text.size >= sizeof copy)
         return false;
     snprintf(copy, sizeof copy, "%.*s", (int)text.size - 1, text.data + 1);
-    *value = (int64_t)strtoull(copy, &end, 0);
+    *value = (int64_t)strtoull(copy, &end, 0); /* takes a minus sign, and masks of 64 bits, too */
     return end != copy && !*end;
 }
 
@@ -119,7 +119,8 @@ static bool shift_index(struct sl_str how, uint64_t *index)
 }
 
 /* Computes the address of "[x1, w2, sxtw #2]", optionally followed by "!". With pre- or post-indexing the base register has its
- * old value while the address is computed. False, and the accesses are incomplete, if a register or the form is not known. */
+ * old value while the address is computed. `*base_is_null`: the first register is 0, so a null pointer is accessed. False, and the accesses
+ * are incomplete, if a register or the form is not known. */
 static bool memory_address(const struct arm64_text *t, struct sl_str operand, uint64_t *address, bool *base_is_null)
 {
     size_t end = operand.size;
@@ -137,7 +138,8 @@ static bool memory_address(const struct arm64_text *t, struct sl_str operand, ui
     bool is_offset = !second.size || parse_immediate(second, &offset);
     if (!is_offset && !base_value(t, second, &index))
         return false;
-    if (rest.size && (is_offset || !shift_index(rest, &index))) { /* "mul vl": a multiple of the vector length */
+    /* only an index may have a modifier: "mul vl" after an offset makes it a multiple of the unknown vector length */
+    if (rest.size && (is_offset || !shift_index(rest, &index))) {
         t->r->is_complete = false;
         return false;
     }

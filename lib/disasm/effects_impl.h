@@ -11,8 +11,8 @@ struct effects_reading {
     bool is_implied;  /* the operand being read is implicit: its registers are not named in the instruction's text */
 };
 
-/* Reads a register for an address and records it in `out->bases`, unless the operand is implicit or the array is full. False, with
- * `*value` 0 and `is_complete` cleared, if its value is unknown. */
+/* Reads the register of an address, by its DWARF `number`, and records it under `name` in `out->bases`, unless the operand is implicit or
+ * the array is full. False, with `*value` 0 and `is_complete` cleared, if its value is unknown. */
 bool effects_base(struct effects_reading *r, unsigned number, const char *name, uint64_t *value);
 /* Adds an access; if the array is full, clears `is_complete` instead. */
 void effects_access(struct effects_reading *r, const struct sl_disasm_access *access);

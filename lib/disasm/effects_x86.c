@@ -191,6 +191,7 @@ static void add_operand(struct effects_reading *r, const struct decoded *d, cons
         access.direction |= SL_DISASM_WRITES;
     if (operand->mem.type == ZYDIS_MEMOP_TYPE_AGEN || !access.direction)
         return;
+    /* the stack operand of a push, pop, call or return: its register is not in the text, so it is not recorded */
     r->is_implied = operand->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && is_stack_pointer(operand->mem.base);
     if (operand->mem.type != ZYDIS_MEMOP_TYPE_MEM)
         r->is_complete = false; /* a gather or scatter: several addresses */
@@ -224,7 +225,7 @@ static void flow_to(struct effects_reading *r, enum sl_disasm_flow flow, bool kn
     r->out->target = target;
 }
 
-/* Reads the target of a branch; its registers are not recorded as bases of accesses. */
+/* Reads the target of a branch. Its registers are recorded in `ignored`, because they are no bases of the instruction's own accesses. */
 static void read_branch(struct effects_reading *r, const struct decoded *d)
 {
     const ZydisDecodedOperand *operand = &d->operands[0];
@@ -241,7 +242,7 @@ static void read_branch(struct effects_reading *r, const struct decoded *d)
         known = memory_address(&other, d, operand, &target, &is_null);
         flow_to(r, SL_DISASM_INDIRECT, known, target);
         break;
-    default: r->out->flow = SL_DISASM_UNKNOWN;
+    default: r->out->flow = SL_DISASM_UNKNOWN; /* a constant address */
     }
 }
 
@@ -320,6 +321,7 @@ bool effects_x86(struct effects_reading *r, bool is_64bit, struct sl_bytes bytes
     read_flow(r, &d);
     r->out->is_division = d.instruction.mnemonic == ZYDIS_MNEMONIC_DIV || d.instruction.mnemonic == ZYDIS_MNEMONIC_IDIV;
     r->out->is_privileged = is_privileged(&d.instruction);
+    /* then no other cause of a general protection fault is left */
     r->out->faults_only_non_canonical = r->is_complete && !r->out->is_privileged && !may_need_alignment(&d);
     return true;
 }

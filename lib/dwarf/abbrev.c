@@ -259,7 +259,8 @@ struct traits {
 
 /* Decides by kind and attributes how the walk over a unit's entries (functions.c) handles those of this abbreviation. `jump`: their
  * children can be passed over by the sibling attribute, which is done only where children cannot have code: below a declaration and below
- * types. */
+ * types. WALK_CODE, _JUMP and _VARIABLE need attributes of the entry; WALK_PASS, _NOCODE and _SCOPE skip
+ * them and go on with its children. */
 static enum abbrev_walk choose_walk(const struct abbrev *abbrev, const struct traits *traits)
 {
     bool code = traits->ranges || (traits->low_pc && traits->high_pc), jump = traits->sibling && abbrev->children;
@@ -298,7 +299,7 @@ static bool read_abbrev(struct abbrev_table *t, struct sl_reader *r, struct abbr
     *abbrev =
         (struct abbrev){.first_step = (uint32_t)t->step_count, .first_skip = (uint32_t)t->skip_count, .known = true};
     uint64_t tag = sl_read_uleb(r);
-    abbrev->tag = tag > UINT16_MAX ? 0 : (uint16_t)tag;
+    abbrev->tag = tag > UINT16_MAX ? 0 : (uint16_t)tag; /* 0: a tag of no meaning here */
     abbrev->children = sl_read_u8(r) != 0;
     abbrev->kind = (uint8_t)get_entry_kind(abbrev->tag, t->w->variables);
     enum wanted_attributes wanted = choose_wanted_attributes(abbrev->tag, t->w->variables);
@@ -327,7 +328,7 @@ static bool read_abbrev(struct abbrev_table *t, struct sl_reader *r, struct abbr
 static struct quick_abbrev make_quick_reader(const struct abbrev_table *t, const struct abbrev *abbrev)
 {
     const struct quick_abbrev other = {.op = QUICK_OTHER};
-    struct quick_abbrev q = {(uint16_t)abbrev->lead, 0, abbrev->children, QUICK_SKIP};
+    struct quick_abbrev q = {.lead = (uint16_t)abbrev->lead, .open = abbrev->children, .op = QUICK_SKIP};
     /* an entry beyond WALK_NOCODE must be read; `lead` has 16 bits here, and there is room for one attribute of variable size */
     if (!abbrev->known || abbrev->walk > WALK_NOCODE || abbrev->lead > UINT16_MAX || abbrev->skip_count > 1)
         return other;
@@ -336,7 +337,7 @@ static struct quick_abbrev make_quick_reader(const struct abbrev_table *t, const
         q.op = nocode ? QUICK_NOCODE : QUICK_SKIP;
         return q;
     }
-    /* it must be a block or a LEB128 number */
+    /* the attribute of variable size must be a block or a LEB128 number; for such an entry QUICK_NOCODE has no room */
     const struct skip_step *step = &t->skips[abbrev->first_skip];
     if (nocode || step->then > UINT16_MAX || (step->op != STEP_BLOCK && step->op != STEP_ULEB))
         return other;

@@ -11,7 +11,7 @@ static bool has_skeleton(struct sl_object *object)
     struct sl_arena arena = {0};
     size_t skipped = 0;
     bool found = false;
-    dwarf_file_open(&file, object, false);
+    dwarf_file_open(&file, object, false); /* false: neither a .dwo file nor a package */
     if (dwarf_index_units(&file, SIZE_MAX, &arena, &skipped))
         for (size_t i = 0; i < file.unit_count && !found; i++)
             found = file.units[i].version >= 5 ? file.units[i].type == DW_UT_skeleton : file.addr.size > 0;
@@ -43,8 +43,8 @@ void sl_dwarf_split_units(struct sl_object *object, size_t most,
     struct dwarf_worker *worker = calloc(1, sizeof *worker);
     struct dwarf_unit unit;
     size_t skipped = 0;
-    bool more = worker != NULL; /* false: out of memory, or `found` wants no more */
-    dwarf_file_open(&file, object, false);
+    bool more = worker != NULL;            /* false: out of memory, or `found` wants no more */
+    dwarf_file_open(&file, object, false); /* false: neither a .dwo file nor a package */
     if (worker)
         worker->account.budget = sl_object_budget(object);
     if (worker && !dwarf_index_units(&file, most, &arena, &skipped))
@@ -67,7 +67,7 @@ bool sl_dwarf_has_split_unit(struct sl_object *dwo, uint64_t dwo_id)
     struct dwarf_unit unit;
     size_t skipped = 0;
     bool found = false;
-    dwarf_file_open(&file, dwo, true);
+    dwarf_file_open(&file, dwo, true); /* true: its sections are named .debug_info.dwo and so on */
     if (worker)
         worker->account.budget = sl_object_budget(dwo);
     if (worker && dwarf_index_units(&file, SIZE_MAX, &arena, &skipped))

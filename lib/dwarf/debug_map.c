@@ -38,8 +38,9 @@ static bool index_names(const struct sl_debug_map *map, const struct sl_debug_ma
 
 SL_ORDER_BY(moved_by_address, struct moved, from)
 
-/* Lists the functions of an object file that are in the image, sorted by `from`; the caller frees `moved`. A name found is removed from
- * `names`, so that of several symbols with one name the first counts. SL_BUSY when out of memory, or the error of reading the symbols. */
+/* Lists the functions of the object file `part` that are in the linked image, sorted by their addresses in the object file (`from`); the
+ * caller has set `*count` to 0 and frees `*moved`. A name found is removed from `names`, so that of several symbols with one name the first
+ * counts. SL_BUSY when out of memory, or the error of reading the symbols. */
 static enum sl_code find_moved(struct sl_object *part, struct sl_map *names, struct moved **moved, size_t *count,
                                struct sl_error *error)
 {
@@ -107,7 +108,7 @@ static void debug_map_prepare(struct sl_function_sink *sink, struct sl_function_
     struct map_sink *m = (struct map_sink *)sink;
     struct sl_function *functions = (struct sl_function *)batch->functions;
     size_t kept = 0;
-    const uint64_t *starts = sort_starts(batch, arena);
+    const uint64_t *starts = sort_starts(batch, arena); /* when out of memory (NULL), padding is kept */
     for (size_t i = 0; i < batch->function_count; i++) {
         const struct moved *moved = moved_at(m, functions[i].address);
         if (!moved || is_padding(&functions[i], moved, starts, batch->function_count))
@@ -149,7 +150,7 @@ static enum sl_code read_part(const struct sl_debug_map *map, const struct sl_de
     struct map_sink m = {.sink = *sink, .inner = sink};
     m.sink.prepare = debug_map_prepare;
     m.sink.consume = debug_map_consume;
-    m.sink.wanted = NULL;
+    m.sink.wanted = NULL; /* all functions */
     m.sink.wanted_count = 0;
     m.sink.skipped_units = m.sink.missing_units = 0;
     struct moved *moved = NULL;
@@ -162,7 +163,7 @@ static enum sl_code read_part(const struct sl_debug_map *map, const struct sl_de
         code = sl_dwarf_read(part, &split, parallel, &m.sink, error);
     /* lack of memory or budget while the object file was read, which is worse than any other failure */
     enum sl_code object_status = sl_object_status(part, error);
-    sl_function_sink_add_gaps(sink, &m.sink);
+    sl_function_sink_add_gaps(sink, &m.sink); /* counts of skipped and missing units */
     sl_map_free(&names);
     free(moved);
     return object_status == SL_OK ? code : object_status;

@@ -4,14 +4,9 @@
 
 #include <stdlib.h>
 
-enum {
-    /* the cost of the work, charged to the budget: steps for one of each, and bytes of a unit that cost one step */
-    STEPS_PER_SEQUENCE = 2,
-    STEPS_PER_LINE = 16,
-    STEPS_PER_INLINEE = 64,
-    STEPS_PER_FUNCTION = 8,
-    BYTES_PER_STEP = 4
-};
+/* The cost of the work, charged to the budget: steps for one of each, and bytes of a unit that cost one step. */
+enum { STEPS_PER_SEQUENCE = 2, STEPS_PER_LINE = 16, STEPS_PER_INLINEE = 64, STEPS_PER_FUNCTION = 8 };
+enum { BYTES_PER_STEP = 4 };
 
 struct dwarf_function_entry {
     struct attribute attributes[SLOT_COUNT]; /* form 0 = absent */
@@ -107,15 +102,16 @@ static struct entry_name entry_name(struct dwarf_function_walk *walk, const stru
     if (a[SLOT_ORIGIN].form) /* even if the entry has a name of its own: it sets `*language` */
         name = dwarf_find_name(walk->w, walk->unit, dwarf_reference(walk->unit, &a[SLOT_ORIGIN]), language);
     if (a[SLOT_LINKAGE].form)
-        return (struct entry_name){dwarf_linkage_name(walk->w, walk->unit, &a[SLOT_LINKAGE]), true};
+        return (struct entry_name){.text = dwarf_linkage_name(walk->w, walk->unit, &a[SLOT_LINKAGE]), .linkage = true};
     if (a[SLOT_NAME].form) {
         struct sl_str own = dwarf_text(&walk->w->account, walk->unit, &a[SLOT_NAME]);
-        return own.size ? (struct entry_name){own, false} : name;
+        return own.size ? (struct entry_name){.text = own, .linkage = false} : name;
     }
     return name;
 }
 
-/* Pushes a frame, which inherits `depth`, `language` and `code` of the top frame; NULL when out of memory. */
+/* Pushes a frame, which inherits `depth` (of inlining), `language` and `code` (inside of a function with code) of the top frame; there is
+ * always one, the root's. NULL when out of memory. */
 static struct dwarf_frame *push_frame(struct dwarf_function_walk *walk)
 {
     struct dwarf_worker *w = walk->w;
@@ -123,7 +119,7 @@ static struct dwarf_frame *push_frame(struct dwarf_function_walk *walk)
         return NULL;
     struct dwarf_frame *frame = &w->frames[walk->height];
     *frame = w->frames[walk->height - 1];
-    frame->plain = 0;
+    frame->plain = 0; /* open entries in it that have no frame of their own */
     frame->subprogram = frame->gathers = false;
     walk->height++;
     return frame;
@@ -136,7 +132,7 @@ static size_t remove_dropped_ranges(struct dwarf_function_walk *walk, const stru
 {
     struct dwarf_range *ranges = walk->w->ranges;
     size_t at_zero = 0, kept = 0;
-    uint64_t end = 0;
+    uint64_t end = 0; /* of the longest range at 0 */
     for (size_t i = 0; i < count; i++) {
         at_zero += ranges[i].begin == 0;
         end = ranges[i].begin == 0 && ranges[i].end > end ? ranges[i].end : end;
@@ -144,13 +140,13 @@ static size_t remove_dropped_ranges(struct dwarf_function_walk *walk, const stru
     if (!at_zero)
         return count;
     enum sl_language language = walk->unit->language;
-    bool there = dwarf_is_at_zero(walk->reader, walk->w, entry_name(walk, e, &language));
+    bool is_live = dwarf_is_at_zero(walk->reader, walk->w, entry_name(walk, e, &language));
     if (walk->claims) {
         walk->claims->count++;
-        walk->claims->end = there && end > walk->claims->end ? end : walk->claims->end;
+        walk->claims->end = is_live && end > walk->claims->end ? end : walk->claims->end;
     }
     for (size_t i = 0; i < count; i++)
-        if (there || ranges[i].begin)
+        if (is_live || ranges[i].begin)
             ranges[kept++] = ranges[i];
     return kept;
 }
@@ -305,7 +301,7 @@ static bool order_inlinees(struct dwarf_worker *w, const struct dwarf_frame *fra
         !sl_account_grow(&w->account, &w->by_address, &w->by_address_capacity, count, sizeof *w->by_address))
         return false;
     for (size_t i = 0; i < count; i++)
-        w->order[i] = (struct sl_ordered){inlinees[i].address, 0, (uint32_t)i};
+        w->order[i] = (struct sl_ordered){.key = inlinees[i].address, .index = (uint32_t)i};
     sl_order(w->order, w->order + count, count); /* the second half is scratch memory for the sort */
     for (size_t i = 0; i < count; i++)
         w->by_address[i] = inlinees[w->order[i].index];
@@ -429,12 +425,12 @@ static bool open_code(struct dwarf_function_walk *walk, const struct abbrev *abb
                       const struct dwarf_function_entry *e)
 {
     bool subprogram = abbrev->kind == KIND_SUBPROGRAM;
-    size_t first_call = walk->w->inlinee_count;
+    size_t first_call = walk->w->inlinee_count; /* where add_inlinee() adds the ranges of the call */
     struct dwarf_frame *frame = walk->depth < MAX_DIE_DEPTH ? push_frame(walk) : NULL;
     if (!frame || !(subprogram ? open_subprogram(walk, e, frame) : add_inlinee(walk, e, frame)))
         return false;
     if (walk->w->variables && frame->code) {
-        frame->gathers = true;
+        frame->gathers = true; /* variables below go to the list that is opened here */
         if (!variables_open(walk->w, first_call))
             return false;
     }
@@ -586,6 +582,7 @@ static const uint8_t *skip_entries(struct dwarf_function_walk *walk, const uint8
 {
     const struct dwarf_unit *unit = walk->unit;
     struct dwarf_frame *frame = &walk->w->frames[walk->height - 1];
+    /* walk->depth without the entries that `plain` counts: so many more may be opened in this frame */
     uint32_t limit = (uint32_t)(MAX_DIE_DEPTH - (walk->depth - frame->plain));
     struct dwarf_skip_state p = {at, end, frame->plain, limit, frame->code};
     uint64_t code;
@@ -594,7 +591,7 @@ static const uint8_t *skip_entries(struct dwarf_function_walk *walk, const uint8
         if (!skip_common_entries(&p, unit->abbrevs->quick, unit->abbrevs->dense_count) || !read_code(&p, &code))
             return NULL;
         if (code == 0) {
-            stop = p.plain == 0;
+            stop = p.plain == 0; /* it ends the children of the top frame, else of an entry without frame */
             p.plain -= !stop;
             continue;
         }
@@ -644,7 +641,7 @@ static bool walk_unit(struct dwarf_function_walk *walk)
     while ((at = skip_entries(walk, at, r.end, &abbrev))) {
         r.at = at;
         if (!abbrev) {
-            if (walk->height == 1)
+            if (walk->height == 1) /* the end of the root's children */
                 return true;
             walk->depth--;
             if (!close_frame(walk))
@@ -663,7 +660,7 @@ static bool dwarf_functions_read_all(struct dwarf_function_walk *walk)
 {
     struct dwarf_worker *w = walk->w;
     const struct dwarf_unit *unit = walk->unit;
-    bool variables = w->variables && !walk->claims;
+    bool variables = w->variables && !walk->claims; /* `claims` only counts subprograms at address 0 */
     w->assembler.account.budget = w->account.budget;
     w->function_count = w->inlinee_count = w->pending_count = w->covered_count = 0;
     w->name_count = 0;

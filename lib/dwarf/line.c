@@ -345,7 +345,7 @@ static bool extended(struct line_machine *m, const struct program *p, struct sl_
         break;
     case DW_LNE_set_address: {
         uint64_t size = length - 1;
-        uint64_t address = sl_read_uint(&in, size <= 8 ? (unsigned)size : 0);
+        uint64_t address = sl_read_uint(&in, size <= 8 ? (unsigned)size : 0); /* size 0 fails */
         if (in.failed)
             return false;
         bool back =

@@ -19,7 +19,7 @@ struct sl_dwarf_listing {
 struct sl_dwarf_listing *sl_dwarf_listing_new(struct sl_object *object, const struct sl_companions *companions)
 {
     struct sl_dwarf_listing *l = calloc(1, sizeof *l);
-    size_t skipped = 0;
+    size_t skipped = 0; /* units with a damaged header are not listed; their number is not needed */
     if (!l)
         return NULL;
     struct dwarf_reader *reader = &l->reader;
@@ -31,7 +31,7 @@ struct sl_dwarf_listing *sl_dwarf_listing_new(struct sl_object *object, const st
     bool ok = reader->main.info.size && dwarf_index_units(&reader->main, SIZE_MAX, &l->arena, &skipped);
     if (ok && companions && companions->dwz) {
         dwarf_file_open(&reader->sup, companions->dwz, false);
-        dwarf_charge_to(reader, companions->dwz);
+        dwarf_charge_to(reader, companions->dwz); /* its work counts in the object's budget */
         ok = dwarf_index_units(&reader->sup, SIZE_MAX, &l->arena, &skipped);
         reader->main.sup = &reader->sup;
     }
@@ -59,7 +59,8 @@ size_t sl_dwarf_listing_count(const struct sl_dwarf_listing *l)
     return l->reader.main.unit_count;
 }
 
-/* Copies the `count` ranges of worker->ranges to the end of the listing's ranges. False when out of memory. */
+/* Copies the `count` ranges of worker->ranges to the end of the listing's ranges, whose array is never NULL after that. False when out of
+ * memory. */
 static bool append_ranges(struct sl_dwarf_listing *l, size_t count)
 {
     struct dwarf_worker *w = &l->worker;

@@ -137,7 +137,7 @@ static void read_range_list(struct dwarf_range_collector *c, const struct dwarf_
 size_t dwarf_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *ranges,
                     const struct attribute *low_pc, const struct attribute *high_pc)
 {
-    struct dwarf_range_collector c = make_collector(w, 0, unit);
+    struct dwarf_range_collector c = make_collector(w, 0, unit); /* 0: replaces what is in worker->ranges */
     uint64_t begin, end;
     if (ranges->form)
         read_range_list(&c, unit, ranges);
@@ -185,7 +185,7 @@ size_t dwarf_unit_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit)
     struct attribute low = {.value = unit->low_pc, .form = unit->has_low_pc ? DW_FORM_addr : 0};
     struct attribute high = {.value = unit->high_pc, .form = unit->high_pc_form};
     size_t own = dwarf_ranges(w, unit, &ranges, &low, &high), sets;
-    struct dwarf_range_collector c = make_collector(w, own, unit);
+    struct dwarf_range_collector c = make_collector(w, own, unit); /* appends behind the `own` ranges */
     const struct aranges_set *set = dwarf_find_aranges(unit, &sets);
     for (size_t i = 0; i < sets; i++)
         read_aranges(&c, unit->file, &set[i]);

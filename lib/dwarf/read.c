@@ -112,7 +112,8 @@ static bool copy_batch(struct dwarf_worker *w, const struct dwarf_unit *unit, st
     return !w->variables || variables_copy_to_batch(w, &slot->batch, &slot->memory->arena);
 }
 
-/* Returns memory of the worker's list that no batch uses, or new one; NULL when out of memory. */
+/* Returns memory of the worker's list that no batch uses, or new one; NULL when out of memory. Only this worker sets `busy`, so two steps
+ * do: the thread that consumes the batch only clears it. */
 static struct batch_memory *take_memory(struct batch_memory **list, struct sl_budget *budget)
 {
     for (struct batch_memory *m = *list; m; m = m->next)
@@ -149,7 +150,7 @@ static void read_code(struct dwarf_reader *reader, struct dwarf_batch_slot *slot
 {
     struct dwarf_unit split;
     struct dwarf_file split_file;
-    const struct dwarf_unit *walked = unit;
+    const struct dwarf_unit *walked = unit; /* the unit that has the entries of functions */
     dwarf_read_lines(w, unit);
     if (is_skeleton(unit)) {
         if (dwarf_open_split(reader, w, unit, &split_file, &slot->memory->arena, &split))
@@ -158,6 +159,7 @@ static void read_code(struct dwarf_reader *reader, struct dwarf_batch_slot *slot
             slot->missing = unit->dwo_name.data ? unit->dwo_name : SL_STR("?"); /* a file of unknown name */
     }
     w->pinned = walked->abbrevs;
+    /* first drops the lines that the linker left at address 0, then reads the functions */
     if (!dwarf_keep_zero_lines(reader, w, unit, walked, &slot->memory->arena) ||
         !dwarf_read_functions(reader, w, walked, &slot->memory->arena))
         slot->damage = "some of its entries cannot be read";
@@ -327,6 +329,7 @@ static enum sl_code dwarf_read_all(struct dwarf_reader *reader, const struct sl_
                                    struct sl_function_sink *sink, struct sl_error *error)
 {
     unsigned workers = sl_parallel_workers(parallel);
+    /* a slot is for one unit; a single worker passes each on before it reads the next */
     size_t slots = workers == 1 ? 1 : workers * UNITS_PER_WORKER;
     struct dwarf_read_window window = {
         .reader = reader,
@@ -384,7 +387,7 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
         .load_address = sl_object_info(object)->load_address,
     };
     struct sl_arena arena = {.budget = reader.budget};
-    size_t ignored = 0;
+    size_t ignored = 0; /* damaged units of the supplementary file: only references to them fail */
     enum sl_code code = SL_OK;
     dwarf_file_open(&reader.main, object, false);
     if (!reader.main.info.size)
@@ -405,6 +408,7 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
     }
     if (code == SL_OK && !dwarf_index_units(&reader.main, SIZE_MAX, &arena, &sink->skipped_units))
         code = sl_budget_fail(reader.budget, error);
+    /* .debug_aranges: for units whose root entries do not list their code ranges */
     if (code == SL_OK && !dwarf_index_aranges(&reader.main, object, &arena))
         code = sl_budget_fail(reader.budget, error);
     if (code == SL_OK && sink->skipped_units)
@@ -412,7 +416,7 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
                 "a unit header in .debug_info is invalid, so at least one unit is not read");
     if (code == SL_OK && !sink->debug_info_only)
         code = dwarf_index_symbols(&reader, &arena, error);
-    if (code == SL_OK)
+    if (code == SL_OK) /* collects the symbols at address 0, which tell live code there from dropped code */
         code = dwarf_index_zero(&reader, &arena, error);
     if (code == SL_OK)
         code = dwarf_read_all(&reader, parallel, sink, error);

@@ -27,8 +27,8 @@ static const struct sl_symbol *symbol(const struct symbol_index *index, size_t p
     return &index->symbols[index->order[position].index];
 }
 
-/* Sets symbol_index.around if symbols are nested, so that code behind an inner symbol can be attributed to the outer one. False when out of
- * memory. */
+/* Sets symbol_index.around if symbols are nested: for each symbol the position of the innermost one whose range encloses its start, so that
+ * code behind an inner symbol can be attributed to the outer one. False when out of memory. */
 static bool find_around(struct symbol_index *index, struct sl_budget *budget, struct sl_arena *arena)
 {
     struct sl_nesting nesting = {.account.budget = budget};
@@ -66,9 +66,9 @@ enum sl_code dwarf_index_symbols(struct dwarf_reader *reader, struct sl_arena *a
     if (made) {
         for (size_t i = 0; i < count; i++)
             if (symbols[i].name.size)
-                order[named++] = (struct sl_ordered){symbols[i].address, 0, (uint32_t)i};
+                order[named++] = (struct sl_ordered){.key = symbols[i].address, .index = (uint32_t)i};
         sl_order(order, scratch, named);
-        reader->symbols = (struct symbol_index){symbols, order, named, NULL};
+        reader->symbols = (struct symbol_index){.symbols = symbols, .order = order, .count = named};
         made = find_around(&reader->symbols, reader->budget, arena);
     }
     code = made ? SL_OK : sl_budget_fail(reader->budget, error);

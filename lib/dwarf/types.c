@@ -171,7 +171,7 @@ static bool next_child(struct typing *t, struct children *c, struct type_entry *
     while (c->unit && types_read_entry(t->w, c->unit, c->at, e) && (e->tag || c->open)) {
         bool is_direct = !c->open && e->tag;
         c->at = e->end;
-        c->open = c->open + (e->tag && e->children) - !e->tag;
+        c->open = c->open + (e->tag && e->children) - !e->tag; /* open lists of grandchildren; tag 0 ends a list */
         if (is_direct)
             return true;
     }
@@ -198,7 +198,8 @@ static struct sl_str join(struct typing *t, struct sl_str a, struct sl_str b)
     return (struct sl_str){text, size};
 }
 
-/* Sets the parts of a type's name and the whole of it. False, without effect, if `left` is empty or the whole too long. */
+/* Sets the parts of a type's name that stand before and behind a variable's name (`int(*` and `)[4]`), and the whole of it. False, without
+ * effect, if `left` is empty or the whole too long. */
 static bool set_type(struct typing *t, struct dwarf_type *type, struct sl_str left, struct sl_str right)
 {
     struct sl_str whole = left.size && right.size ? join(t, left, right) : left;
@@ -211,7 +212,7 @@ static bool set_type(struct typing *t, struct dwarf_type *type, struct sl_str le
 }
 
 /* Names a pointer or reference to `target`: `sign` goes behind the left part, after an opening parenthesis if the target is an array or
- * function: `int(*` and `)[4]`. Without effect if the text is too long: the type stays `<unknown>`. */
+ * function (`binds`): `int(*` and `)[4]`. Without effect if the text is too long: the type stays `<unknown>`. */
 static void set_pointer(struct typing *t, struct dwarf_type *type, const struct dwarf_type *target, struct sl_str sign)
 {
     struct sl_str left = target->left, right = target->right;
@@ -219,7 +220,7 @@ static void set_pointer(struct typing *t, struct dwarf_type *type, const struct 
         left = join(t, left, SL_STR("("));
         right = join(t, SL_STR(")"), right);
     }
-    if (left.size && (right.size || !target->binds))
+    if (left.size && (right.size || !target->binds)) /* join() did not fail: a text with a parenthesis is not empty */
         type->is_pointer = set_type(t, type, join(t, left, sign), right);
 }
 
@@ -258,12 +259,12 @@ static void set_array_or_function(struct typing *t, struct dwarf_type *type, con
                                   struct sl_buf *right)
 {
     sl_buf_str(right, target->right);
-    struct sl_str text = join(t, sl_buf_view(right), (struct sl_str){NULL, 0});
+    struct sl_str text = join(t, sl_buf_view(right), (struct sl_str){NULL, 0}); /* a copy in the arena */
     t->w->account.failed = t->w->account.failed || right->failed;
     sl_buf_free(right);
     if (!text.size || !set_type(t, type, target->left, text))
         return;
-    type->is_pointer = target->is_pointer;
+    type->is_pointer = target->is_pointer; /* a qualifier of an array goes where that of its elements does */
     type->binds = true;
 }
 

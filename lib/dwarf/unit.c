@@ -40,7 +40,7 @@ void dwarf_file_open(struct dwarf_file *f, struct sl_object *object, bool split)
     f->split = split;
     f->code_at_zero = !f->relocatable && !split && sl_object_holds_code(object, 0);
     for (unsigned size = 1; size <= MAX_ADDRESS_SIZE; size++)
-        f->dead[size] = first_dead(f, size);
+        f->dead[size] = first_dead(f, size); /* addresses from here on are tombstones of dropped code */
     enum sl_cpu_family cpu = sl_arch_family(sl_object_info(object)->arch);
     /* bit 0 of low_pc, where it marks Thumb or microMIPS code and is no part of the address */
     f->mode_bit = cpu == SL_CPU_ARM || cpu == SL_CPU_MIPS;

@@ -29,7 +29,8 @@ static struct sl_str address_key(const char *const *address)
     return (struct sl_str){(const char *)address, sizeof *address};
 }
 
-/* Stores a text and returns its number; 0 when out of memory. A text is identified by its address, so that each is read once. */
+/* Stores a text and returns its number, from 0; also 0 when out of memory, and then account.failed is set. A text is identified by its
+ * address, so that each is read once. */
 static uint32_t store_text(struct dwarf_worker *w, const char *address, struct sl_str text)
 {
     struct variable_reader *v = &w->variable_reader;
@@ -80,8 +81,8 @@ bool variables_open(struct dwarf_worker *w, size_t first_inlinee)
     if (!sl_account_grow(&w->account, &v->gatherings, &v->gathering_capacity, v->gathering_count + 1,
                          sizeof *v->gatherings))
         return false;
-    v->gatherings[v->gathering_count++] =
-        (struct dwarf_variable_list){v->open_count, first_inlinee, w->inlinee_count - first_inlinee};
+    v->gatherings[v->gathering_count++] = (struct dwarf_variable_list){
+        .first = v->open_count, .first_inlinee = first_inlinee, .inlinees = w->inlinee_count - first_inlinee};
     return true;
 }
 

@@ -43,7 +43,7 @@ enum sl_code dwarf_index_zero(struct dwarf_reader *reader, struct sl_arena *aren
 {
     const struct sl_symbol *symbols;
     size_t count = 0, capacity = 0;
-    reader->next_code = UINT64_MAX;
+    reader->next_code = UINT64_MAX; /* no code above 0 is known */
     if (!reader->main.code_at_zero)
         return SL_OK;
     enum sl_code code = sl_object_cached_symbols(reader->object, &symbols, &count, error);
