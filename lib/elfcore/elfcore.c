@@ -79,6 +79,7 @@ static void read_memory(struct core_reader *c)
     c->out_of_memory |= !dump->memory;
     for (size_t i = 0; dump->memory && i < c->segment_count; i++) {
         const struct core_segment *s = &c->segments[i];
+        /* a core does not hold all memory of a segment: file_size is less for pages that the kernel left out */
         uint64_t size = s->file_size < s->memory_size ? s->file_size : s->memory_size;
         if (s->type != PT_LOAD || !size || s->address + size < s->address)
             continue;

@@ -23,7 +23,8 @@ void core_list_loads(struct core_reader *c)
     }
     if (loads->count)
         qsort(loads->items, loads->count, sizeof *loads->items, load_by_address);
-    /* until here `executable` is 1 for an executable segment; the item after the last one gets the sums of all */
+    /* until here `executable` is 1 for an executable segment; now it becomes the number of executable ones before this segment, and `before`
+     * the size of all segments before it: a subtraction then counts those of a range. The item after the last one gets the totals. */
     for (size_t i = 0; loads->items && i <= loads->count; i++) {
         struct core_load *load = &loads->items[i];
         size_t is_executable = load->executable;
@@ -55,6 +56,7 @@ bool core_may_hold_code(const struct core_reader *c, uint64_t begin, uint64_t en
     const struct core_load *items = c->loads.items;
     size_t first = SL_PARTITION_POINT(i, 0, c->loads.count, items[i].end <= begin);
     size_t beyond = SL_PARTITION_POINT(i, 0, c->loads.count, items[i].begin < end);
+    /* no segment, or an executable one (`executable`: number of such segments before the item) */
     if (first >= beyond || items[beyond].executable > items[first].executable)
         return true;
     /* bytes of the range that segments cover: whole segments, without what lies outside of the range */
@@ -75,10 +77,10 @@ uint64_t core_run_end(const struct core_reader *c, uint64_t address)
     return items[i - 1].end;
 }
 
-/* True if a segment of the core begins at `begin`, rounded down to a page of any of the usual sizes, and if it is code also ends at
- * `end`, rounded up; data may be followed by other memory. Also true if no segment of the core holds `begin`; `*is_known` is set if one
- * does. */
-static bool is_mapped_so(const struct core_reader *c, uint64_t begin, uint64_t end, bool is_code, bool *is_known)
+/* True if a segment of a file may be mapped at [begin, end): a segment of the core begins at `begin`, rounded down to a page of any of the
+ * usual sizes. If the file's segment is code, it also ends at `end`, rounded up; data may be followed by other memory. Also true if no
+ * segment of the core holds `begin`, so there is nothing to compare; else sets `*is_known`. */
+static bool may_be_mapped_at(const struct core_reader *c, uint64_t begin, uint64_t end, bool is_code, bool *is_known)
 {
     static const uint64_t pages[] = {1 << 12, 1 << 14, 1 << 16};
     const struct core_load *items = c->loads.items;
@@ -106,7 +108,7 @@ bool sl_elfcore_fits(struct sl_bytes bytes, uint64_t address, const struct sl_ob
     fits = fits && !c.out_of_memory;
     for (size_t i = 0; fits && sl_object_segment(file, i, &segment); i++) {
         uint64_t begin = address + segment.address;
-        fits = is_mapped_so(&c, begin, begin + segment.memory_size, segment.executable, &is_known);
+        fits = may_be_mapped_at(&c, begin, begin + segment.memory_size, segment.executable, &is_known);
     }
     sl_arena_free(&arena);
     return fits && is_known;

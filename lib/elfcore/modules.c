@@ -108,8 +108,8 @@ static void set_ids(struct core_reader *c, struct sl_bytes build_id, struct sl_c
 static bool is_object(struct sl_str text)
 {
     struct sl_arena arena;
-    sl_arena_init(&arena, 64 * MAX_NAME);
-    struct sl_json j = sl_json(text, &arena, false);
+    sl_arena_init(&arena, 64 * MAX_NAME);            /* limits the parser's memory */
+    struct sl_json j = sl_json(text, &arena, false); /* false: strict JSON */
     bool is = sl_json_peek(&j) == SL_JSON_OBJECT;
     sl_json_skip(&j);
     is = is && sl_json_end(&j) && sl_str_is_utf8(text);

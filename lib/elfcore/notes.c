@@ -52,7 +52,7 @@ static void read_status(struct core_reader *c, struct sl_bytes contents)
     if (c->threads.count == MAX_THREADS)
         return;
     sl_reader_seek(&r, 12);
-    uint32_t signal = sl_read_u16(&r);
+    uint32_t signal = sl_read_u16(&r); /* pr_cursig */
     sl_reader_seek(&r, c->is_wide ? 32 : 24);
     uint32_t id = sl_read_u32(&r);
     struct sl_crash_thread *thread = r.failed ? NULL : sl_arena_array_add(&c->threads);
@@ -64,8 +64,8 @@ static void read_status(struct core_reader *c, struct sl_bytes contents)
     *thread = (struct sl_crash_thread){
         .id = id, .has_id = true, .requesting = is_first ? SL_REQUESTING_THREAD_YES : SL_REQUESTING_THREAD_NO};
     more->family = c->core->dump.family;
-    if (is_first && !c->has_siginfo)
-        c->signal = usual_signal(c, signal);
+    if (is_first && !c->has_siginfo)         /* siginfo_t has the signal, too, with more about it */
+        c->signal = usual_signal(c, signal); /* MIPS has other numbers */
     if (c->cpu && c->cpu->registers)
         more->is_walked = core_set_registers(c, sl_bytes_from(contents, c->is_wide ? 112 : 72), thread, more);
 }
@@ -83,7 +83,7 @@ static void read_signal(struct core_reader *c, struct sl_bytes contents)
     if (r.failed)
         return;
     c->has_siginfo = true;
-    c->signal = usual_signal(c, signal);
+    c->signal = usual_signal(c, signal);                 /* MIPS has other numbers */
     c->si_code = c->machine == EM_MIPS ? second : third; /* elsewhere si_errno comes first */
     c->fault_address = address;
 }

@@ -38,7 +38,8 @@ const struct core_cpu *core_find_cpu(uint16_t machine, bool is_wide)
     return NULL;
 }
 
-/* Splits the next "NAME:NUMBER" off the list. Returns false at its end; *number is UINT64_MAX if the register is not read. */
+/* Splits the next "NAME:NUMBER" off a list that is separated by blanks. Returns false at its end; *number is UINT64_MAX for an item without
+ * a number ("-"), whose register is not used. */
 static bool next_register(struct sl_str *list, struct sl_str *name, uint64_t *number)
 {
     size_t size = 0, length = 0;
@@ -68,10 +69,10 @@ bool core_set_registers(struct core_reader *c, struct sl_bytes bytes, struct sl_
     c->out_of_memory |= !initial;
     while (initial && next_register(&list, &name, &number)) {
         uint64_t value = core_read_word(c, &r);
-        if (number >= SL_WALK_REGISTERS)
+        if (number >= SL_WALK_REGISTERS) /* a register that is not used: only its word is read */
             continue;
         sl_registers_set(initial, (unsigned)number, value);
-        if (!sl_str_equal(name, SL_STR("-")))
+        if (!sl_str_equal(name, SL_STR("-"))) /* "-:7": used to walk the stack, but not shown */
             shown[count++] = (struct sl_crash_register){name, value};
     }
     if (!initial || r.failed)

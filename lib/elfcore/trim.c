@@ -53,6 +53,7 @@ static void keep_stacks(struct core_reader *c)
         if (!stack->bytes.size)
             continue;
         uint64_t at = dump->threads[i].initial->value[numbers.sp];
+        /* also some bytes below the stack pointer, which leaf functions use */
         uint64_t begin = at - stack->address > BELOW_STACK ? at - BELOW_STACK : stack->address;
         uint64_t left = stack->address + stack->bytes.size - begin;
         keep(c, begin, left < MAX_STACK ? left : MAX_STACK);
@@ -238,7 +239,7 @@ static enum sl_code write_core(struct trim *t, struct sl_error *error)
     struct sl_buf head = {.budget = c->arena->budget};
     /* e_phnum has 16 bits: a count of 0xFFFF or more stands in section header 0 (64 bytes in a 64-bit core) */
     bool is_counted = count < NO_COUNT;
-    uint64_t headers = (c->is_wide ? 64 : 52) + count * core_header_size(c);
+    uint64_t headers = (c->is_wide ? 64 : 52) + count * core_header_size(c); /* ELF header and program headers */
     if (!segments)
         return sl_fail(error, SL_BUSY, "out of memory");
     if (!place_segments(segments, count, headers + (is_counted ? 0 : 64), c->bytes.size))

@@ -100,7 +100,7 @@ static bool returns_before(const struct function_returned *a, const struct funct
 static bool put_back(struct sl_assembler *a, struct assemble_part part)
 {
     size_t at = a->returned_count++;
-    struct function_returned item = {part, ++a->turn};
+    struct function_returned item = {part, ++a->turn}; /* `turn` keeps equal parts in order */
     if (!sl_account_grow(&a->account, &a->returned, &a->returned_capacity, at + 1, sizeof *a->returned))
         return false;
     for (; at && returns_before(&item, &a->returned[(at - 1) / 2]); at = (at - 1) / 2)
@@ -184,7 +184,7 @@ static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count
 static size_t own_whole(struct sl_assembler *a, size_t *count, uint32_t owner, const struct sl_line *lines, size_t next,
                         size_t line_count, uint64_t limit)
 {
-    if (!a->owned)
+    if (!a->owned) /* no array yet: own() allocates it */
         return next;
     struct owned_line *out = a->owned + *count, *out_end = a->owned + a->owned_capacity;
     for (; next < line_count && out < out_end; next++) {
@@ -279,6 +279,7 @@ static bool distribute(struct sl_assembler *a, const struct sl_flat_inlinee *inl
 static bool assemble_build(struct sl_assembler *a, struct sl_arena *arena, struct sl_function *function,
                            const struct sl_flat_inlinee *inlinees, size_t node_count, size_t owned)
 {
+    /* + 1: not NULL without lines; there is always one node, the function itself */
     struct sl_line *lines = sl_arena_alloc(arena, owned * sizeof *lines + 1, _Alignof(struct sl_line));
     struct sl_function *children = sl_arena_alloc(arena, node_count * sizeof *children, _Alignof(struct sl_function));
     if (!lines || !children)
@@ -319,7 +320,8 @@ bool sl_assemble(struct sl_assembler *a, struct sl_arena *arena, struct sl_funct
                  const struct sl_flat_inlinee *inlinees, size_t inlinee_count, const struct sl_line *lines,
                  size_t line_count)
 {
-    size_t queued = 0, nodes = 1, owned = 0;
+    size_t queued = 0, nodes = 1,
+           owned = 0; /* inlinees in the queue, nodes of the tree, parts of lines with an owner */
     function->lines = NULL;
     function->inlinees = NULL;
     function->line_count = function->inlinee_count = 0;
@@ -327,6 +329,7 @@ bool sl_assemble(struct sl_assembler *a, struct sl_arena *arena, struct sl_funct
         return false;
     a->nodes[0] = (struct function_node){
         .part = {.address = function->address, .end = end_address(function->address, function->size)}};
+    /* sort the calls, make the tree, give the lines to its nodes, copy all to the arena */
     return fill_queue(a, function, inlinees, inlinee_count, &queued) && accept_all(a, queued, &nodes) &&
            distribute(a, inlinees, &nodes, lines, line_count, &owned) &&
            assemble_build(a, arena, function, inlinees, nodes, owned);

@@ -13,7 +13,7 @@ static inline bool before(const struct sl_ordered *a, const struct sl_ordered *b
     return a->key != b->key ? a->key < b->key : a->minor < b->minor;
 }
 
-/* Merges two adjacent ascending runs; moves only the items that overlap. */
+/* Merges two adjacent ascending runs in place; moves only the items that overlap. `scratch` has room for those of run `a`. */
 static void merge(struct sl_ordered *items, struct sl_ordered *scratch, struct sorted_run a, struct sorted_run b)
 {
     struct sl_ordered *left = items + a.start, *right = items + b.start, *end = right + b.count;

@@ -115,7 +115,7 @@ static uint32_t batch_file_index(struct go_reader *g, const struct go_function *
         return SL_NO_FILE;
     g->list[g->file_count] = (struct sl_file){.name = name};
     g->used[g->file_count] = index;
-    g->by_index[index] = (uint32_t)++g->file_count;
+    g->by_index[index] = (uint32_t)++g->file_count; /* the index in the batch + 1, since 0 = not in the batch */
     return g->by_index[index] - 1;
 }
 
@@ -146,7 +146,7 @@ static const struct go_inline_link *link_at(struct go_reader *g, const struct go
          !sl_grow_zeroed(&g->links, &g->link_capacity, (size_t)index + 1, sizeof *g->links)))
         return NULL;
     struct go_inline_link *link = &g->links[index];
-    if (link->version != g->version)
+    if (link->version != g->version) /* of an earlier function, or new (0) */
         read_link(g, f, index, link);
     return link->good ? link : NULL;
 }
@@ -268,7 +268,7 @@ static enum sl_code deliver(struct go_reader *g, struct sl_error *error)
         .functions = g->functions,
         .function_count = g->function_count,
         .producer = SL_STR("Go"),
-        .lasting = true,
+        .lasting = true, /* all texts are in the object's memory */
     };
     enum sl_code code = SL_OK;
     if (batch.function_count && g->sink->prepare)
@@ -289,7 +289,7 @@ static enum sl_code go_read_all(struct go_reader *g, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
     size_t skipped = 0;
-    g->index_count = g->table.cus.size / 4;
+    g->index_count = g->table.cus.size / 4; /* a u32 for each file: the offset of its name */
     g->by_index = sl_account_alloc(&g->account, g->index_count + 1, sizeof *g->by_index);
     if (!g->by_index)
         return sl_budget_fail(g->account.budget, error);
@@ -312,6 +312,7 @@ static enum sl_code go_read_all(struct go_reader *g, struct sl_error *error)
     return code;
 }
 
+/* Frees the reader and its arrays; names are in the object's memory. */
 static void go_reader_free(struct go_reader *g)
 {
     sl_assembler_free(&g->assembler);

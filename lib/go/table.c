@@ -56,7 +56,7 @@ enum sl_code go_table_open(struct go_table *t, struct sl_object *object, struct 
     uint32_t magic = sl_read_u32(&r);
     if (magic == MAGIC_12)
         return sl_fail(error, SL_UNSUPPORTED, "Go line tables before version 1.16 are not supported");
-    if (!read_version(magic, &t->version) || sl_read_u16(&r) != 0)
+    if (!read_version(magic, &t->version) || sl_read_u16(&r) != 0) /* two zero bytes follow the magic number */
         return sl_fail(error, SL_MALFORMED, "Go line table: unknown magic number, maybe of a newer version of Go");
     t->quantum = sl_read_u8(&r);
     t->pointer_size = sl_read_u8(&r);

@@ -28,7 +28,7 @@ static bool add_function(struct jitdump_reader *d, struct sl_bytes stored, uint6
                       ? sl_map_find_or_add(&d->last, (struct sl_str){(const char *)stored.data, stored.size}, NULL)
                       : NULL;
     if (slot)
-        *slot = (void *)(uintptr_t)d->code->count;
+        *slot = (void *)(uintptr_t)d->code->count; /* its index + 1 */
     return slot || d->code->count == before;
 }
 

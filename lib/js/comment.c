@@ -91,7 +91,7 @@ static void skip_text(struct js_reader *r)
     r->before_regexp = false;
 }
 
-/* Skips template text up to its end or the next expression in it. */
+/* Skips template text up to its end or the next expression in it. Expressions nested deeper than MAX_TEMPLATES count as text. */
 static void skip_template(struct js_reader *r)
 {
     for (; r->at < r->end && *r->at != '`'; r->at++) {
@@ -101,7 +101,7 @@ static void skip_template(struct js_reader *r)
             r->outer[r->depth++] = r->braces; /* until the brace that ends the expression (skip_brace) */
             r->braces = 0;
             r->at += 2;
-            r->last = 0;
+            r->last = 0; /* no token yet: a slash begins a regular expression */
             return;
         }
     }
@@ -130,6 +130,7 @@ static void skip_brace(struct js_reader *r)
  * else take quadratic time. */
 static void skip_slash(struct js_reader *r)
 {
+    /* 'a' stands for a word or value */
     bool may_be = r->last == 'a' ? r->before_regexp : r->last != ')' && r->last != ']' && r->last != '}';
     const char *at = ++r->at;
     r->last = '/';
