@@ -278,7 +278,7 @@ struct swift_node *thunk_operator(struct swift_reader *r); /* operator T */
 
 /* ---- readers and printer ---- */
 
-/* Read a mangled name after its prefix ("$s", "_T"). Return an N_LIST of the symbol's attributes, outermost first, and last the symbol
+/* Reads a mangled name after its prefix ("$s", "_T"). Returns an N_LIST of the symbol's attributes, outermost first, and last the symbol
  * itself; NULL if any part is malformed or not supported, or when out of memory. */
 struct swift_node *swift_read(struct swift_reader *r);
 struct swift_node *swift_read_old(struct swift_reader *r); /* manglings before Swift 4 */

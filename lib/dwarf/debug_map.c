@@ -83,6 +83,7 @@ static void move_function(struct sl_function *f, uint64_t by)
 /* Returns the sorted start addresses of the batch's functions; NULL when out of memory. */
 static const uint64_t *sort_starts(const struct sl_function_batch *batch, struct sl_arena *arena)
 {
+    /* + 1: NULL only when out of memory */
     uint64_t *starts = SL_ARENA_ARRAY(arena, uint64_t, batch->function_count + 1);
     for (size_t i = 0; starts && i < batch->function_count; i++)
         starts[i] = batch->functions[i].address;

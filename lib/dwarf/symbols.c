@@ -12,7 +12,7 @@
 static const struct sl_symbol *as_in_dwarf(const struct sl_symbol *symbols, size_t count,
                                            const struct sl_object_info *info, struct sl_arena *arena)
 {
-    struct sl_symbol *copy = SL_ARENA_ARRAY(arena, struct sl_symbol, count + 1);
+    struct sl_symbol *copy = SL_ARENA_ARRAY(arena, struct sl_symbol, count + 1); /* + 1: NULL only when out of memory */
     for (size_t i = 0; copy && i < count; i++) {
         copy[i] = symbols[i];
         copy[i].address -= info->dwarf_bias;
@@ -61,7 +61,7 @@ enum sl_code dwarf_index_symbols(struct dwarf_reader *reader, struct sl_arena *a
     if (info->dwarf_bias || info->decorates)
         symbols = as_in_dwarf(symbols, count, info, arena);
     struct sl_ordered *order = SL_ARENA_ARRAY(arena, struct sl_ordered, count + 1);
-    struct sl_ordered *scratch = malloc((count + 1) * sizeof *scratch);
+    struct sl_ordered *scratch = malloc((count + 1) * sizeof *scratch); /* + 1: NULL only when out of memory */
     bool made = order && scratch && (symbols || !count);
     if (made) {
         for (size_t i = 0; i < count; i++)
@@ -124,7 +124,8 @@ struct sl_str dwarf_symbol_name(const struct symbol_index *index, uint64_t entry
     return symbol && (unnamed || dwarf_mangles(symbol->name, name.text)) ? symbol->name : name.text;
 }
 
-/* Tries the symbols that begin last at or before the address, of which the first in the file counts, then those around them. */
+/* Returns the symbol that covers the address. Of those with the highest start at or before it, the first one in the file counts; if none of
+ * them reaches the address, the innermost symbol around them (index->around) that does. */
 struct symbol_span dwarf_find_symbol_span(struct dwarf_worker *w, const struct symbol_index *index, uint64_t address)
 {
     size_t next = first_behind(index, 0, address), position = next;

@@ -183,6 +183,7 @@ void variables_free(struct variable_reader *v)
 bool variables_copy_to_batch(const struct dwarf_worker *w, struct sl_function_batch *batch, struct sl_arena *arena)
 {
     const struct variable_reader *v = &w->variable_reader;
+    /* + 1: NULL only when out of memory */
     struct sl_variables *lists = SL_ARENA_ARRAY(arena, struct sl_variables, v->list_count + 1);
     struct sl_str *texts = SL_ARENA_ARRAY(arena, struct sl_str, v->text_count + 1);
     if (!lists || !texts)

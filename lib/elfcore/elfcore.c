@@ -75,6 +75,7 @@ struct sl_str core_text(struct core_reader *c, struct sl_bytes bytes)
 static void read_memory(struct core_reader *c)
 {
     struct sl_minidump *dump = &c->core->dump;
+    /* + 1: NULL only when out of memory */
     dump->memory = SL_ARENA_ARRAY(c->arena, struct sl_minidump_memory, c->segment_count + 1);
     c->out_of_memory |= !dump->memory;
     for (size_t i = 0; dump->memory && i < c->segment_count; i++) {
@@ -136,7 +137,7 @@ static void read_segments(struct core_reader *c, uint64_t offset, uint16_t entry
     size_t left = entry_size < core_header_size(c) ? 0 : sl_reader_left(&r) / entry_size;
     count = count < left ? count : left;
     count = count < MAX_MAPPINGS + 16 ? count : MAX_MAPPINGS + 16; /* 16: segments other than memory, such as notes */
-    c->segments = SL_ARENA_ARRAY(c->arena, struct core_segment, count + 1);
+    c->segments = SL_ARENA_ARRAY(c->arena, struct core_segment, count + 1); /* + 1: NULL only when out of memory */
     c->out_of_memory |= !c->segments;
     for (; c->segments && c->segment_count < count; c->segment_count++) {
         sl_reader_seek(&r, c->segment_count * entry_size);

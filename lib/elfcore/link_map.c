@@ -30,8 +30,8 @@ struct core_program {
     uint64_t bias, base, end, dynamic; /* addresses at run time; dynamic 0: unknown, or none */
 };
 
-/* Finds the program's memory and dynamic section by its program headers, which are in memory at `headers`. Without PT_PHDR, which says
- * where they are in the file, the program is static and lies where they say. False if the core does not have them. */
+/* Finds the program's memory and dynamic section by its program headers, which are in memory at `headers`. PT_PHDR says at which address
+ * they were linked: the difference is the bias. Without it the program is static, and its bias 0. False if the core lacks the headers. */
 static bool read_headers(struct core_reader *c, struct core_program *program, uint64_t headers, uint64_t count)
 {
     struct core_image image = {.headers = core_memory(c, headers, count * core_header_size(c))};

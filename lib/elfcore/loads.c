@@ -23,8 +23,8 @@ void core_list_loads(struct core_reader *c)
     }
     if (loads->count)
         qsort(loads->items, loads->count, sizeof *loads->items, load_by_address);
-    /* until here `executable` is 1 for an executable segment; now it becomes the number of executable ones before this segment, and `before`
-     * the size of all segments before it: a subtraction then counts those of a range. The item after the last one gets the totals. */
+    /* until here `executable` is 1 for an executable segment; now it becomes the number of executable ones before this segment, and
+     * `before` the size of all segments before it: a subtraction then counts those of a range. The last item gets the totals. */
     for (size_t i = 0; loads->items && i <= loads->count; i++) {
         struct core_load *load = &loads->items[i];
         size_t is_executable = load->executable;
@@ -41,6 +41,7 @@ void core_list_mappings(struct core_reader *c)
     static const struct sl_str access[] = {SL_STR("---p"), SL_STR("--xp"), SL_STR("-w-p"), SL_STR("-wxp"),
                                            SL_STR("r--p"), SL_STR("r-xp"), SL_STR("rw-p"), SL_STR("rwxp")};
     struct sl_minidump *dump = &c->core->dump;
+    /* + 1: NULL only when out of memory */
     dump->mappings = SL_ARENA_ARRAY(c->arena, struct sl_minidump_mapping, c->segment_count + 1);
     c->out_of_memory |= !dump->mappings;
     for (size_t i = 0; dump->mappings && i < c->segment_count; i++) {

@@ -182,7 +182,7 @@ static size_t read_files(struct core_reader *c, struct core_file **files)
     size_t left = sl_reader_left(&r) / (c->is_wide ? 25 : 13); /* an entry, and at least the NUL of its name */
     count = count < left ? count : left;
     count = count < MAX_MAPPINGS ? count : MAX_MAPPINGS;
-    *files = SL_ARENA_ARRAY(c->arena, struct core_file, count + 1);
+    *files = SL_ARENA_ARRAY(c->arena, struct core_file, count + 1); /* + 1: NULL only when out of memory */
     c->out_of_memory |= !*files;
     for (size_t i = 0; *files && i < count; i++) {
         (*files)[i].begin = core_read_word(c, &r);
@@ -248,7 +248,12 @@ static bool collect_file(struct core_reader *c, const struct core_file *file, st
     if (!has_image && file->offset) /* not the beginning of a file */
         return true;
     *last = mapped = &items[(*count)++];
-    *mapped = (struct core_mapped){file->begin, file->end, file->offset, without_mark(file->name), image, has_image};
+    *mapped = (struct core_mapped){.begin = file->begin,
+                                   .end = file->end,
+                                   .offset = file->offset,
+                                   .name = without_mark(file->name), /* without " (deleted)" */
+                                   .image = image,
+                                   .has_image = has_image};
     return true;
 }
 
@@ -265,6 +270,7 @@ static void read_mapped_files(struct core_reader *c)
     struct core_file *files;
     struct sl_map by_name = {.budget = c->arena->budget};
     size_t count = read_files(c, &files), collected = 0;
+    /* + 1: NULL only when out of memory */
     struct core_mapped *items = SL_ARENA_ARRAY(c->arena, struct core_mapped, count + 1);
     bool good = items != NULL;
     if (count)

@@ -100,7 +100,7 @@ static bool returns_before(const struct function_returned *a, const struct funct
 static bool put_back(struct sl_assembler *a, struct assemble_part part)
 {
     size_t at = a->returned_count++;
-    struct function_returned item = {part, ++a->turn}; /* `turn` keeps equal parts in order */
+    struct function_returned item = {part, ++a->turn}; /* `turn`: of equal parts the last one returns first */
     if (!sl_account_grow(&a->account, &a->returned, &a->returned_capacity, at + 1, sizeof *a->returned))
         return false;
     for (; at && returns_before(&item, &a->returned[(at - 1) / 2]); at = (at - 1) / 2)
@@ -320,8 +320,7 @@ bool sl_assemble(struct sl_assembler *a, struct sl_arena *arena, struct sl_funct
                  const struct sl_flat_inlinee *inlinees, size_t inlinee_count, const struct sl_line *lines,
                  size_t line_count)
 {
-    size_t queued = 0, nodes = 1,
-           owned = 0; /* inlinees in the queue, nodes of the tree, parts of lines with an owner */
+    size_t queued = 0, nodes = 1, owned = 0; /* counts: calls in the queue, nodes, parts of lines in a->owned */
     function->lines = NULL;
     function->inlinees = NULL;
     function->line_count = function->inlinee_count = 0;

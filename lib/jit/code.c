@@ -90,8 +90,8 @@ static void drop_overwritten(struct sl_jit_code *code, uint64_t *bounds, size_t 
 
 enum sl_code sl_jit_finish(struct sl_jit_code *code, struct sl_error *error)
 {
-    uint64_t *bounds = malloc((2 * code->count + 1) * sizeof *bounds);
-    size_t *next = malloc((2 * code->count + 1) * sizeof *next);
+    uint64_t *bounds = malloc((2 * code->count + 1) * sizeof *bounds); /* + 1: NULL only when out of memory */
+    size_t *next = malloc((2 * code->count + 1) * sizeof *next);       /* of cells, and behind the last one */
     bool good = bounds && next;
     if (good && code->count) {
         drop_overwritten(code, bounds, next);
@@ -116,7 +116,7 @@ enum sl_code sl_jit_write(const struct sl_jit_code *code, uint64_t begin, uint64
                           struct sl_error *error)
 {
     struct sl_breakpad_writer *writer = sl_breakpad_writer_new(options);
-    struct sl_function *functions = calloc(code->count + 1, sizeof *functions);
+    struct sl_function *functions = calloc(code->count + 1, sizeof *functions); /* + 1: NULL only when out of memory */
     struct sl_function_batch batch = {.functions = functions};
     for (size_t i = 0; functions && i < code->count; i++) {
         const struct sl_jit_function *f = &code->functions[i];
