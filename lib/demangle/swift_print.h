@@ -23,7 +23,7 @@ void print_leave(struct swift_printer *p);
  * printed but returned, for the caller to print after the declaration ("f in ..."). Else NULL. */
 const struct swift_node *print_context(struct swift_printer *p, const struct swift_node *node, bool prefix);
 void print_node(struct swift_printer *p, const struct swift_node *node); /* prints nothing for NULL */
-/* Prints the children from index `from` on. */
+/* Prints the list's children from index `from` on, with `separator` between them; nothing for NULL. */
 void print_list(struct swift_printer *p, const struct swift_node *list, uint32_t from, const char *separator);
 
 void print_type(struct swift_printer *p, const struct swift_node *type);

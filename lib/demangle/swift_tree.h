@@ -141,8 +141,8 @@ struct swift_reader {
 
 struct swift_node *node_new(struct swift_reader *r, enum node_kind kind);
 struct swift_node *node_text(struct swift_reader *r, enum node_kind kind, struct sl_str text);
-struct swift_node *node_write(struct swift_reader *r, enum node_kind kind, const char *text); /* static text */
-/* The text is copied into the arena. */
+struct swift_node *node_write(struct swift_reader *r, enum node_kind kind, const char *text); /* static: not copied */
+/* Makes a node whose text is formatted and copied into the reader's arena. */
 struct swift_node *node_format(struct swift_reader *r, enum node_kind kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 struct swift_node *node_number(struct swift_reader *r, enum node_kind kind, uint32_t index);
@@ -160,11 +160,11 @@ struct swift_node *node_entity(struct swift_reader *r, enum node_kind kind, stru
 /* Makes a phrase of the text `before`, `first`, the text `between` and `second`; the last two are left out if `between` is NULL. */
 struct swift_node *node_phrase(struct swift_reader *r, const char *before, struct swift_node *first,
                                const char *between, struct swift_node *second);
-/* Makes a type of Swift's standard library. */
+/* Makes the type `name` ("Int") of Swift's standard library. */
 struct swift_node *node_standard(struct swift_reader *r, enum node_kind kind, const char *name);
 struct swift_node *node_parameter(struct swift_reader *r, uint32_t depth, uint32_t index);
 struct swift_node *node_optional(struct swift_reader *r, struct swift_node *type);
-/* Makes a type that is printed with `prefix`. */
+/* Makes a type that is printed with `prefix` ("inout ") in front of it. */
 struct swift_node *node_marked(struct swift_reader *r, const char *prefix, struct swift_node *type);
 struct swift_node *node_effect(struct swift_reader *r, enum effect effect, const char *text);
 /* Reverses the children from index `from` on. */
@@ -255,13 +255,13 @@ struct swift_node *generic_signature(struct swift_reader *r, bool counts); /* op
 /* Pops the operands of a conformance (type, protocol, module, perhaps a signature); returns the conforming type. */
 struct swift_node *generic_conformance(struct swift_reader *r);
 struct swift_node *generic_proof(struct swift_reader *r);                  /* pops an N_CONFORMANCE */
-struct swift_node *generic_proof_operator(struct swift_reader *r, char c); /* operators H; NULL for others */
+struct swift_node *generic_proof_operator(struct swift_reader *r, char c); /* H and the letter `c`; NULL if unknown */
 struct swift_node *generic_retroactive(struct swift_reader *r);            /* operator g */
 /* Pops the type arguments of a bound type: a list for it and for each type that it is declared in, innermost first; NULL if malformed. */
 struct swift_node *generic_arguments(struct swift_reader *r);
 struct swift_node *generic_bound(struct swift_reader *r); /* operator G */
-/* Gives `nominal` and the types that it is declared in their type arguments, from the innermost outwards: `lists` has from index `from` on
- * a list for each that can have arguments. */
+/* Adds type arguments to `nominal` and to the types that it is declared in. `lists` has a list for each of them that can have arguments,
+ * innermost first; the lists before index `from` belong to types inside of `nominal`. */
 struct swift_node *generic_bind(struct swift_reader *r, struct swift_node *nominal, const struct swift_node *lists,
                                 uint32_t from);
 

@@ -14,13 +14,13 @@ struct sl_disasm_code {
     struct sl_bytes bytes; /* from the first instruction on; may extend beyond `size`, as the last instruction may */
     uint64_t address;      /* of the first byte */
     uint64_t size;         /* decode the instructions that begin within these bytes */
-    /* those of the whole file, sorted by address; `mapping_symbol_count` 0 = none */
+    /* ELF mapping symbols of the whole file, sorted by address; `mapping_symbol_count` 0 = none */
     const struct sl_mapping_symbol *mapping_symbols;
     size_t mapping_symbol_count;
 };
 
 struct sl_disasm_reader {
-    /* Receives one line; false stops the disassembly. */
+    /* Receives the line for the instruction or data at `offset` in `bytes`; false stops the disassembly. */
     bool (*line)(void *arg, uint64_t offset, struct sl_str text);
     /* Appends the name of a branch target, if it has one. NULL = no names. */
     void (*name)(void *arg, uint64_t address, struct sl_buf *out);
@@ -36,7 +36,7 @@ unsigned sl_disasm_step(enum sl_arch arch, enum sl_code_isa isa);
  * SL_ISA_DEFAULT if there is none. */
 enum sl_code_isa sl_disasm_isa_at(const struct sl_mapping_symbol *mapping_symbols, size_t count, uint64_t address);
 
-/* Disassembles. `*decoded` is the number of bytes read; the last instruction may extend beyond `size`. SL_UNSUPPORTED if
- * sl_disasm_arch() is NULL; SL_BUSY, with the message "out of memory", if memory is exhausted or `line` returned false. */
+/* Disassembles `code` into lines for `reader`. `*decoded` is the number of bytes read; the last instruction may extend beyond `size`.
+ * SL_UNSUPPORTED if sl_disasm_arch() is NULL; SL_BUSY, with the message "out of memory", if memory is exhausted or `line` returned false. */
 enum sl_code sl_disasm(const struct sl_disasm_code *code, const struct sl_disasm_reader *reader, uint64_t *decoded,
                        struct sl_error *error);

@@ -23,7 +23,7 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
 /* Companion files with more of the object's debug information: a package of split units (DWARF 5, 7.3.5), and the supplementary
  * file (sl_object_supplementary). */
 struct sl_dwarf_companions {
-    bool dwp;
+    bool dwp;                     /* has skeleton units, whose split units may be in a package */
     struct sl_str dwz_name;       /* a path, relative to the object's directory; empty = none */
     struct sl_bytes dwz_build_id; /* may be empty */
 };

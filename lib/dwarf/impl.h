@@ -120,10 +120,10 @@ enum abbrev_kind {
 enum abbrev_walk {
     WALK_PASS, /* skip its attributes */
     WALK_NOCODE, /* a subprogram without code: skip its attributes; inlined calls below do not belong to the enclosing function */
-    WALK_JUMP, /* skip its children by DW_AT_sibling */
-    WALK_CODE, /* may have code: read it */
-    WALK_VARIABLE,
-    WALK_SCOPE, /* skip its attributes, but open a frame for its children */
+    WALK_JUMP,     /* skip its children by DW_AT_sibling */
+    WALK_CODE,     /* may have code: read it */
+    WALK_VARIABLE, /* read it if the enclosing function lists variables */
+    WALK_SCOPE,    /* skip its attributes, but open a frame for its children */
 };
 
 struct abbrev {
@@ -364,7 +364,8 @@ struct attribute {
     uint16_t form;
 };
 
-/* Reads one attribute value; false past the end or for an unknown form. */
+/* Reads one attribute value; `implicit`: that of DW_FORM_implicit_const, from the abbreviation. False past the end or for an unknown
+ * form. */
 bool dwarf_read_form(struct sl_reader *r, const struct dwarf_unit *unit, uint16_t form, int64_t implicit,
                      struct attribute *out);
 bool dwarf_skip_step(struct sl_reader *r, const struct dwarf_unit *unit, const struct abbrev_step *step);
@@ -430,7 +431,8 @@ const struct aranges_set *dwarf_find_aranges(const struct dwarf_unit *unit, size
 /* Reads the unit's code ranges, by its root entry and .debug_aranges, into worker->ranges; returns their number. They may overlap. */
 size_t dwarf_unit_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit);
 
-/* Reads the live ranges of an entry, by these three attributes (form 0 = absent), into worker->ranges; returns their number. */
+/* Reads the ranges of an entry, by these three attributes (form 0 = absent), into worker->ranges, without those of code that the linker
+ * dropped; returns their number. */
 size_t dwarf_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *ranges,
                     const struct attribute *low_pc, const struct attribute *high_pc);
 
@@ -568,13 +570,13 @@ struct symbol_span {
 struct symbol_span dwarf_find_symbol_span(struct dwarf_worker *w, const struct symbol_index *index, uint64_t address);
 
 /* Opens the split unit of a skeleton, in a package or a .dwo file. False if it is not available, comes from another build, cannot be read,
- * or when out of memory or budget (account.failed). `file` is storage for `split`. */
+ * or when out of memory or budget (account.failed). `file` receives the sections of `split` and must live as long. */
 bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *skeleton,
                       struct dwarf_file *file, struct sl_arena *arena, struct dwarf_unit *split);
 
 uint64_t dwarf_range_key(uint64_t address, uint64_t size);
 bool dwarf_has_range(const struct range_set *set, uint64_t key);
-/* The key was in the set; was added; could not be added. */
+/* Of dwarf_range_add(), in this order: the key was in the set, was added, could not be added. */
 enum range_novelty { RANGE_KNOWN, RANGE_NEW, RANGE_NO_MEMORY };
 /* Adds the key. One thread at a time, in file order; other threads may call dwarf_has_range meanwhile. */
 enum range_novelty dwarf_range_add(struct range_set *set, uint64_t key);

@@ -63,7 +63,7 @@ size_t sl_dwarf_listing_count(const struct sl_dwarf_listing *listing);
  * read. */
 size_t sl_dwarf_listing_ranges(struct sl_dwarf_listing *listing, size_t unit, const struct sl_dwarf_range **ranges);
 
-/* Reads the unit; arrays live in the arena, texts in the object or the arena. SL_MALFORMED if it cannot be read to its end: `out` then
- * has the part before the damage. */
+/* Reads the unit of number `unit`, from 0; arrays live in the arena, texts in the object or the arena. SL_MALFORMED if it cannot be read to
+ * its end: `out` then has the part before the damage. */
 enum sl_code sl_dwarf_listing_read(struct sl_dwarf_listing *listing, size_t unit, struct sl_arena *arena,
                                    struct sl_dwarf_unit *out, struct sl_error *error);

@@ -42,8 +42,8 @@ bool sl_elfcore_is(struct sl_bytes bytes);
 enum sl_code sl_elfcore_read(struct sl_bytes bytes, struct sl_arena *arena, struct sl_elfcore *core,
                              struct sl_error *error);
 
-/* True, for a module without an id, if the segments of the ELF file could be those that are mapped at `address`. Where the core lists no
- * memory for a segment of the file, that segment is not compared, but one must be. Pure function. */
+/* For a module without an id: true if the segments of the ELF file could be those that are mapped at `address`. A segment of the file for
+ * which the core lists no memory is not compared; at least one must be. Pure function. */
 bool sl_elfcore_fits(struct sl_bytes bytes, uint64_t address, const struct sl_object *file);
 
 /* Lets the dump's memory continue in the file of the module at `address`, for what the core does not hold: the kernel leaves out pages

@@ -37,7 +37,7 @@ struct core_range { /* of memory */
     uint64_t address, size;
 };
 
-struct core_loads { /* the PT_LOAD segments in ascending order of their addresses; one more item ends the list */
+struct core_loads { /* the PT_LOAD segments in ascending order of their addresses; one more item has the totals */
     struct core_load {
         uint64_t begin, end;
         size_t executable; /* number of executable segments before it */

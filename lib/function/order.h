@@ -10,5 +10,5 @@ struct sl_ordered {
     uint32_t index; /* the caller's index of the item */
 };
 
-/* Sorts the items; stable, and linear for a sorted list. `scratch` has `count` items. */
+/* Sorts the items; stable, and in linear time for a sorted list. `scratch` is memory for `count` items. */
 void sl_order(struct sl_ordered *items, struct sl_ordered *scratch, size_t count);

@@ -5,10 +5,10 @@
 
 bool sl_path_is_windows(struct sl_str path); /* absolute in a Windows form, or contains a backslash */
 
-/* Appends `base` and `other` with a separator; an absolute `other` alone. `out` must not contain the inputs. */
+/* Appends `base` and `other` with a separator; only `other` if it is absolute. `out` must not contain the inputs. */
 void sl_path_join(struct sl_buf *out, struct sl_str base, struct sl_str other);
-/* Appends the path with one kind of separator and without empty segments, `.`, and `..` with the directory before it. `out` must not
- * contain the path. */
+/* Appends the path with one kind of separator. Empty segments and `.` are removed, and `..` together with the directory before it. `out`
+ * must not contain the path. */
 void sl_path_clean(struct sl_buf *out, struct sl_str path);
 
 /* Appends the full path of a file: `directory` joined to `comp_dir`, `name` joined to that, and the result cleaned (sl_path_clean). */

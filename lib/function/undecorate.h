@@ -8,5 +8,5 @@
 /* Returns the name without decoration, a view of `name`; `*parameters` (may be NULL) becomes N, or 0 if the name has none. */
 struct sl_str sl_undecorate(struct sl_str name, uint32_t *parameters);
 
-/* Returns a linkage name of DWARF without decoration, which there lacks the underscore: `stdcall@N`. A view of `name`. */
+/* Returns a linkage name of DWARF without decoration. DWARF leaves out the underscore: `f@8` becomes `f`. A view of `name`. */
 struct sl_str sl_undecorate_linkage(struct sl_str name);

@@ -39,7 +39,7 @@ bool go_function_read(const struct go_table *table, uint64_t index, struct go_fu
 
 struct go_call { /* an inlined call */
     struct sl_str name;
-    uint32_t call_offset; /* code offset in the function whose location is that of the call (parentPc) */
+    uint32_t call_offset; /* offset in the function: its line and file there are those of the call (parentPc) */
 };
 /* Reads node `index` of the function's tree of inlined calls. False if it is outside of the tree or has no name. */
 bool go_call_read(const struct go_table *table, const struct go_function *function, uint32_t index,
