@@ -188,7 +188,7 @@ static const struct swift_node *accessor(struct swift_printer *p, const struct s
     f.type = AS_VALUE;
     f.extra = node->text;
     const struct swift_node *rest = declaration(p, storage, prefix, f);
-    /* if nothing was printed, not only the storage is to be printed later, but its accessor */
+    /* nothing was printed: the caller must print the accessor later, not only its storage */
     return rest == storage ? node : rest;
 }
 
@@ -200,7 +200,7 @@ static const struct swift_node *bound_function(struct swift_printer *p, const st
     struct form f = get_form(function);
     f.arguments = node_child(node, 1);
     const struct swift_node *rest = declaration(p, function, prefix, f);
-    /* if nothing was printed, the function is to be printed later with its arguments */
+    /* nothing was printed: the caller must print the function later with its arguments */
     return rest == function ? node : rest;
 }
 

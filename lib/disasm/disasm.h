@@ -37,6 +37,7 @@ unsigned sl_disasm_step(enum sl_arch arch, enum sl_code_isa isa);
 enum sl_code_isa sl_disasm_isa_at(const struct sl_mapping_symbol *mapping_symbols, size_t count, uint64_t address);
 
 /* Disassembles `code` into lines for `reader`. `*decoded` is the number of bytes read; the last instruction may extend beyond `size`.
- * SL_UNSUPPORTED if sl_disasm_arch() is NULL; SL_BUSY, with the message "out of memory", if memory is exhausted or `line` returned false. */
+ * SL_UNSUPPORTED if sl_disasm_arch() is NULL; SL_BUSY, with the message "out of memory", if memory is exhausted or `line` returned
+ * false. */
 enum sl_code sl_disasm(const struct sl_disasm_code *code, const struct sl_disasm_reader *reader, uint64_t *decoded,
                        struct sl_error *error);

@@ -67,6 +67,7 @@ static struct range_table *enlarge(struct range_set *set, struct range_table *ta
     larger->count = table ? table->count : 0;
     for (size_t i = 0; table && i < table->capacity; i++)
         if (key_at(table, i))
+            /* relaxed: no other thread sees the table before the release below */
             atomic_store_explicit(&larger->keys[repeated_find(set, larger, key_at(table, i))], key_at(table, i),
                                   memory_order_relaxed);
     atomic_store_explicit(&set->table, larger, memory_order_release);

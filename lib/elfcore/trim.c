@@ -50,7 +50,7 @@ static void keep_stacks(struct core_reader *c)
     sl_walk_numbers(dump->family, &numbers);
     for (size_t i = 0; i < dump->crash.thread_count; i++) {
         const struct sl_minidump_memory *stack = &dump->threads[i].stack;
-        if (!stack->bytes.size)
+        if (!stack->bytes.size) /* no registers, or the core lacks the memory at the stack pointer */
             continue;
         uint64_t at = dump->threads[i].initial->value[numbers.sp];
         /* also some bytes below the stack pointer, which leaf functions use */

@@ -71,7 +71,8 @@ bool sl_debug_id_equal(const struct sl_debug_id *a, const struct sl_debug_id *b)
            a->pdb20 == b->pdb20;
 }
 
-/* Parses the id of a PDB 2.0 file: a time stamp of 8 hex digits, then the age. Such files have no GUID. */
+/* Parses the id of a PDB 2.0 file: a time stamp of 8 hex digits, then the age. Such files have no GUID. `text` has at least 9 characters;
+ * `hyphen`: a hyphen separates the two. */
 static bool parse_pdb20(struct sl_str text, bool hyphen, struct sl_debug_id *id)
 {
     struct sl_str stamp = {text.data, 8};
