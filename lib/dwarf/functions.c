@@ -198,7 +198,7 @@ static bool open_subprogram(struct dwarf_function_walk *walk, const struct dwarf
     frame->pending_count = (uint32_t)w->pending_count - frame->first_pending;
     frame->language = walk->unit->language;
     struct entry_name name = entry_name(walk, e, &frame->language);
-    /* in units of the Dart VM the name of DWARF is used even if a symbol contains it */
+    /* the Dart VM's mangling is lossy: in its units the name of DWARF is better than a symbol that contains it */
     frame->name = walk->unit->is_dart || !frame->pending_count
                       ? name.text
                       : dwarf_symbol_name(&walk->reader->symbols, entry, name, frame->language);

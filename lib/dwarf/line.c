@@ -26,7 +26,7 @@ struct table_reader {
     const struct dwarf_unit *unit;
     size_t directory_count; /* in worker->directories */
     uint8_t offset_size;    /* of the program: assemblers write 32-bit programs for 64-bit units */
-    bool names_first;       /* versions 2 to 4: also directory 0 is joined to the compilation directory */
+    bool names_first;       /* versions 2 to 4: directory 0, too, is joined to the compilation directory */
 };
 
 /* Adds a file with the directory of that number to the table; a number beyond the list is ignored. False when out of memory. */

@@ -329,7 +329,7 @@ static enum sl_code dwarf_read_all(struct dwarf_reader *reader, const struct sl_
                                    struct sl_function_sink *sink, struct sl_error *error)
 {
     unsigned workers = sl_parallel_workers(parallel);
-    /* a slot is for one unit; a single worker passes each on before it reads the next */
+    /* a slot is for one unit; with a single worker that unit stays in the processor's cache from step to step */
     size_t slots = workers == 1 ? 1 : workers * UNITS_PER_WORKER;
     struct dwarf_read_window window = {
         .reader = reader,

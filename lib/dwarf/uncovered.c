@@ -12,7 +12,7 @@ struct uncovered {
     const struct dwarf_unit *unit;
     enum sl_language language;
     struct sl_arena *arena;
-    size_t range_count; /* the unit's ranges in worker->ranges, sorted and joined */
+    size_t range_count; /* number of the unit's ranges, which are in worker->ranges, sorted and joined */
     bool has_ranges;    /* `range_count` is set */
 };
 

@@ -183,7 +183,7 @@ static enum sl_language language_name(uint64_t code)
     return code < sizeof table / sizeof *table ? table[code] : SL_LANG_UNKNOWN;
 }
 
-/* Attributes of the root entry that are read at once. */
+/* Which attributes of the root entry one reading of it stores (read_root_part). */
 enum root_part {
     ROOT_BASES,  /* bases of tables, needed before attributes that are indexes into these tables */
     ROOT_RANGES, /* all but bases and texts, so that the pages of texts need not be read */

@@ -27,7 +27,8 @@ static struct sl_str text_at(struct core_reader *c, uint64_t address)
 
 /* The program, as the auxiliary vector describes it. */
 struct core_program {
-    uint64_t bias, base, end, dynamic; /* addresses at run time; dynamic 0: unknown, or none */
+    uint64_t bias;               /* addresses at run time minus those in its file */
+    uint64_t base, end, dynamic; /* addresses at run time; dynamic 0: unknown, or none */
 };
 
 /* Finds the program's memory and dynamic section by its program headers, which are in memory at `headers`. PT_PHDR says at which address
@@ -98,7 +99,7 @@ static bool read_library(struct core_reader *c, uint64_t address, struct core_li
     return !r.failed;
 }
 
-/* Returns r_map of the struct r_debug at the address; 0 if it is not in the core. */
+/* Returns r_map of the struct r_debug at the address: the first entry of the dynamic linker's list. 0 if it is not in the core. */
 static uint64_t list_of_debug(struct core_reader *c, uint64_t address)
 {
     struct sl_reader r = core_make_reader(c, core_memory(c, address, 2 * word_size(c)));

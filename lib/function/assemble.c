@@ -211,8 +211,8 @@ static inline bool own(struct sl_assembler *a, size_t *count, uint32_t owner, ui
     return true;
 }
 
-/* Gives every part of every line to the innermost function that is open there, and call lines to the parents. Drops nodes after the end of
- * the outermost function. False when out of memory or budget. */
+/* Gives every part of every line to the innermost function that covers it; each function around that one gets the line of the call there.
+ * Drops nodes after the end of the outermost function. False when out of memory or budget. */
 static bool distribute(struct sl_assembler *a, const struct sl_flat_inlinee *inlinees, size_t *nodes,
                        const struct sl_line *lines, size_t line_count, size_t *owned)
 {

@@ -10,7 +10,7 @@ enum {
     FUNCDATA_INLINED = 3, /* the tree of inlined calls */
 };
 
-/* Offset of data that a function does not have. */
+/* This offset stands for data that a function does not have, and for a file without name. */
 static const uint32_t no_data = UINT32_MAX;
 
 /* Sets the version of the table's format by its magic number; false for an unknown one. */

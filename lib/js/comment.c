@@ -37,7 +37,7 @@ static bool is_marked(const char *comment, const char *end, const struct js_comm
 
 /* ---- scripts, parsed only as far as needed to tell comments from strings ---- */
 
-enum { MAX_TEMPLATES = 64 }; /* nested templates; deeper ones are read as one */
+enum { MAX_TEMPLATES = 64 }; /* nested templates; an expression in a deeper one counts as text */
 
 struct js_reader {
     const char *at, *end;
