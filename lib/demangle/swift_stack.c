@@ -21,6 +21,7 @@ bool reader_eat(struct swift_reader *r, char c)
     return true;
 }
 
+/* Moves past `text` if the rest of the name begins with it; else false, and nothing is read. */
 bool reader_eat_text(struct swift_reader *r, const char *text)
 {
     size_t size = strlen(text);

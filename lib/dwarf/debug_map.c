@@ -148,7 +148,7 @@ static enum sl_code read_part(const struct sl_debug_map *map, const struct sl_de
                               const struct sl_parallel *parallel, struct sl_function_sink *sink, struct sl_error *error)
 {
     struct sl_map names = {0};
-    struct map_sink m = {.sink = *sink, .inner = sink};
+    struct map_sink m = {.sink = *sink, .inner = sink}; /* passes functions on to `sink` with other addresses */
     m.sink.prepare = debug_map_prepare;
     m.sink.consume = debug_map_consume;
     m.sink.wanted = NULL; /* all functions */

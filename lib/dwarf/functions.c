@@ -370,7 +370,7 @@ static bool close_subprogram(struct dwarf_function_walk *walk, const struct dwar
         };
         const struct sl_flat_inlinee *inlinees = w->inlinees ? w->inlinees + frame->first_inlinee : NULL;
         size_t inlinee_count = all;
-        if (frame->pending_count > 1 && all) {
+        if (frame->pending_count > 1 && all) { /* several ranges: only the calls that begin in this one */
             size_t first = first_inlinee_at(w, all, range.begin);
             inlinees = w->by_address + first;
             inlinee_count = first_inlinee_at(w, all, range.end) - first;
@@ -440,7 +440,8 @@ static bool open_code(struct dwarf_function_walk *walk, const struct abbrev *abb
     return true;
 }
 
-/* Skips the children of an entry by its DW_AT_sibling. Enters them if that is invalid, or if a subprogram is no declaration after all. */
+/* Skips the children of an entry by its DW_AT_sibling. Enters them if that is invalid (it must lead forward), or if a subprogram is no
+ * declaration: its abbreviation has DW_AT_declaration, but the value is false. */
 static bool jump(struct dwarf_function_walk *walk, const struct abbrev *abbrev, const struct dwarf_function_entry *e,
                  struct sl_reader *r)
 {
@@ -669,7 +670,7 @@ static bool dwarf_functions_read_all(struct dwarf_function_walk *walk)
     if (!sl_account_spend(&w->account, (unit->header->end - unit->header->offset) / BYTES_PER_STEP) ||
         !sl_account_grow(&w->account, &w->frames, &w->frame_capacity, 1, sizeof *w->frames))
         return false;
-    w->frames[0] = (struct dwarf_frame){0}; /* the root */
+    w->frames[0] = (struct dwarf_frame){0}; /* the root, which walk->height counts already */
     if (variables)
         variables_begin(w, walk->arena);
     bool ok = walk_unit(walk);

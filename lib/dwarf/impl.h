@@ -526,7 +526,7 @@ bool variables_add(struct dwarf_worker *w, const struct dwarf_unit *unit, const 
                    struct sl_reader *r);
 
 /* Makes a list of the variables added since the matching variables_open(); for an inlined call also sets its number in worker->inlinees.
- * Returns the number of the list, from 1; 0 = empty. */
+ * Returns the number of the list, from 1; 0 if it is empty, or when out of memory or budget (account.failed). */
 uint32_t variables_close(struct dwarf_worker *w);
 
 /* Copies lists and texts into the batch. False when out of memory. */

@@ -338,7 +338,7 @@ static bool extended(struct line_machine *m, const struct program *p, struct sl_
     in.end = in.at + length;
     r->at += length;
     switch (sl_read_u8(&in)) {
-    case DW_LNE_end_sequence:
+    case DW_LNE_end_sequence: /* list_row: only in a listing of all rows does the end count as a row */
         if (!list_row(m, true) || !close_sequence(m, m->address))
             return false;
         reset(m);

@@ -41,6 +41,7 @@ struct sl_dwarf_listing *sl_dwarf_listing_new(struct sl_object *object, const st
     return NULL;
 }
 
+/* Frees the listing; NULL is allowed. */
 void sl_dwarf_listing_free(struct sl_dwarf_listing *l)
 {
     if (!l)
@@ -267,8 +268,8 @@ enum sl_code sl_dwarf_listing_read(struct sl_dwarf_listing *l, size_t index, str
     struct dwarf_unit unit;
     *out = (struct sl_dwarf_unit){0};
     l->function_count = l->range_count = l->rows.count = 0;
-    l->rows.version = 0;
-    if (w->account.failed)
+    l->rows.version = 0;   /* stays 0 if the unit has no line table */
+    if (w->account.failed) /* by an earlier call */
         return sl_budget_fail(l->reader.budget, error);
     if (!dwarf_unit_open(w, &l->reader.main, header, &unit))
         return sl_fail(error, SL_MALFORMED,

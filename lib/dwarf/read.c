@@ -56,9 +56,9 @@ struct dwarf_read_window {
     struct sl_error *error;
 };
 
-/* True if the unit may have code, which any unit may have in files that may have code at address 0. Else a root entry without ranges says
- * little: then true if the unit has subprograms or lines, but false for a partial unit. A high_pc together with a low_pc of 0, or without
- * low_pc, means that the linker dropped the code. */
+/* True if the unit may have code: its root entry has ranges or a low_pc other than 0, or the file may have code at address 0. A high_pc
+ * with a low_pc of 0, or without low_pc, means that the linker dropped the code: false. A root entry without any of them says little: true
+ * if the unit has subprograms or lines; false for a partial unit, which only has entries that other units share. */
 static bool has_code(const struct dwarf_unit *unit)
 {
     if (unit->has_ranges || (unit->has_low_pc && unit->low_pc) || dwarf_may_have_code_at_zero(unit->address_file))

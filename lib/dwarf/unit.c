@@ -300,6 +300,7 @@ bool dwarf_unit_peek(struct dwarf_worker *w, const struct dwarf_file *file, cons
     return unit->abbrevs && read_root_part(w, unit, ROOT_BASES) && read_root_part(w, unit, ROOT_RANGES);
 }
 
+/* Frees what the worker has allocated, not the worker itself. */
 void dwarf_worker_free(struct dwarf_worker *w)
 {
     for (size_t i = 0; i < ABBREV_TABLES; i++)

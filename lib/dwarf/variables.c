@@ -171,6 +171,7 @@ void variables_end(struct dwarf_worker *w)
     sl_map_free(&v->types);
 }
 
+/* Frees the arrays; the maps were freed by variables_end(), and what they point to is in the batch's arena. */
 void variables_free(struct variable_reader *v)
 {
     free(v->open);

@@ -25,6 +25,7 @@ static enum sl_code find_next_code(struct dwarf_reader *reader, struct sl_error 
     if (!w)
         return sl_fail(error, SL_BUSY, "out of memory");
     w->account.budget = reader->budget;
+    /* stops when the budget is used up (account.failed) */
     for (size_t i = 0; i < reader->main.unit_count && !w->account.failed; i++) {
         size_t count =
             dwarf_unit_peek(w, &reader->main, &reader->main.units[i], &unit) ? dwarf_unit_ranges(w, &unit) : 0;

@@ -29,6 +29,7 @@ struct owned_line {
     uint32_t owner;
 };
 
+/* Frees the arrays; the assembler is then empty and can be used again, with the same budget. */
 void sl_assembler_free(struct sl_assembler *a)
 {
     free(a->order);

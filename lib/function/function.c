@@ -8,6 +8,7 @@ const char *sl_language_name(enum sl_language language)
     return (size_t)language < sizeof names / sizeof *names ? names[language] : names[0];
 }
 
+/* Finds the language to which sl_language_name() gives this name; false for any other name. */
 bool sl_language_parse(struct sl_str name, enum sl_language *language)
 {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

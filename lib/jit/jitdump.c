@@ -38,13 +38,13 @@ static uint64_t read_value(struct sl_bytes stored, bool big_endian)
     return sl_read_u64(&r);
 }
 
-/* Reads a JIT_CODE_LOAD record: pid, tid, vma, address, size, number, name. False when out of memory. */
+/* Reads a JIT_CODE_LOAD record: pid, tid, vma, address, size, number, name. False when out of memory; a damaged record is ignored. */
 static bool add_load(struct jitdump_reader *d, struct sl_reader *r)
 {
-    sl_reader_skip(r, 16);
+    sl_reader_skip(r, 16); /* pid, tid, vma */
     struct sl_bytes stored = sl_read_bytes(r, 8);
     uint64_t size = sl_read_u64(r);
-    sl_reader_skip(r, 8);
+    sl_reader_skip(r, 8); /* number */
     struct sl_bytes rest = sl_read_bytes(r, sl_reader_left(r));
     return r->failed || add_function(d, stored, read_value(stored, r->big_endian), size, sl_cstr_at(rest, 0));
 }
@@ -53,7 +53,7 @@ static bool add_load(struct jitdump_reader *d, struct sl_reader *r)
  * the new one; the old one stays until other code overwrites it. The record is ignored if no function is known at the old address. */
 static bool add_move(struct jitdump_reader *d, struct sl_reader *r)
 {
-    sl_reader_skip(r, 16);
+    sl_reader_skip(r, 16); /* pid, tid, vma */
     struct sl_bytes from = sl_read_bytes(r, 8), to = sl_read_bytes(r, 8);
     uint64_t size = sl_read_u64(r);
     if (r->failed)
