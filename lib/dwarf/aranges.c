@@ -54,7 +54,7 @@ bool dwarf_index_aranges(struct dwarf_file *file, struct sl_object *object, stru
         return true;
     struct sl_reader r = sl_reader(file->aranges, file->big_endian);
     while (sl_reader_left(&r) && read_set(&r, &set)) {
-        if (set.begin >= set.end)
+        if (set.begin >= set.end) /* empty, or of a form that cannot be used (read_set) */
             continue;
         if (!sl_grow_in_arena(arena, &file->sets, &capacity, file->set_count + 1, sizeof set))
             return false;

@@ -219,7 +219,7 @@ static bool add_inlinee(struct dwarf_function_walk *walk, const struct dwarf_fun
     struct dwarf_worker *w = walk->w;
     const struct attribute *a = e->attributes;
     size_t count = dwarf_ranges(w, walk->unit, &a[SLOT_RANGES], &a[SLOT_LOW_PC], &a[SLOT_HIGH_PC]);
-    if (!count)
+    if (!count) /* without code: the calls inside it get its depth */
         return true;
     if (!sl_account_spend(&w->account, STEPS_PER_INLINEE * (uint64_t)count) ||
         !sl_account_grow(&w->account, &w->inlinees, &w->inlinee_capacity, w->inlinee_count + count,

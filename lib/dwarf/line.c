@@ -135,7 +135,7 @@ static bool read_tables_v5(struct table_reader *t, struct sl_reader *r)
     struct file_entry entry;
     size_t format_count = dwarf_read_formats(r, formats);
     uint64_t count = sl_read_uleb(r);
-    bool ok = count <= sl_reader_left(r) && (!count || format_count);
+    bool ok = count <= sl_reader_left(r) && (!count || format_count); /* no entries without fields */
     for (uint64_t i = 0; ok && i < count; i++)
         ok = dwarf_line_read_entry(t, r, formats, format_count, &entry) && add_directory(t, entry.name);
     format_count = dwarf_read_formats(r, formats);
@@ -386,6 +386,7 @@ static bool standard(struct line_machine *m, const struct program *p, struct sl_
     case DW_LNS_set_basic_block:
     case DW_LNS_set_prologue_end:
     case DW_LNS_set_epilogue_begin: break;
+    /* advances the address as special opcode 255 does */
     case DW_LNS_const_add_pc: dwarf_line_advance(m, p, (255u - p->opcode_base) / p->line_range); break;
     case DW_LNS_fixed_advance_pc:
         m->address += sl_read_u16(r);

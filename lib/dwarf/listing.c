@@ -227,7 +227,7 @@ static bool read_entries(struct sl_dwarf_listing *l, const struct dwarf_unit *un
     sl_reader_seek(&r, unit->header->die);
     for (size_t depth = 0; r.at < r.end;) {
         uint64_t code = dwarf_uleb(&r);
-        if (!code && depth)
+        if (!code && depth) /* the end of a list of children; outside of the root 0 is padding */
             depth--;
         if (!code)
             continue;

@@ -206,7 +206,7 @@ static void read_unit(struct dwarf_read_window *window, size_t index, struct dwa
     slot->memory = NULL;
     slot->damage = NULL;
     slot->missing = (struct sl_str){NULL, 0};
-    slot->skip = true;
+    slot->skip = true; /* until read_code() has filled the batch */
     slot->exhausted = w->account.failed;
     const struct dwarf_unit_header *header = &reader->main.units[window->first + index];
     if (slot->exhausted || header->type == DW_UT_type || header->type == DW_UT_split_type)

@@ -121,7 +121,7 @@ static bool read_head(struct source_reader *s, struct sl_reader *r)
 static void read_tables(struct source_reader *s)
 {
     struct sl_reader r = sl_reader(s->file.line, s->file.big_endian);
-    while (sl_reader_left(&r) > 4) {
+    while (sl_reader_left(&r) > 4) { /* a table is longer than its length field */
         s->header = (struct dwarf_unit_header){.version = 5, .offset_size = 4};
         uint64_t length = sl_read_u32(&r);
         if (length == 0xFFFFFFFF) {

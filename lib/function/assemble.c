@@ -147,13 +147,13 @@ static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count
         struct assemble_part part = next_part(a, &next, queued);
         if (!sl_account_spend(&a->account, STEPS_PER_PART))
             return false;
-        if (part.depth > height)
+        if (part.depth > height) /* no open parent */
             continue;
         if (part.depth < height) { /* an earlier sibling */
             uint64_t sibling = ends[part.depth];
-            if (part.end <= sibling)
+            if (part.end <= sibling) /* all of it belongs to the sibling */
                 continue;
-            if (part.address < sibling) {
+            if (part.address < sibling) { /* what is left begins later: other parts may come first */
                 part.address = sibling;
                 if (!put_back(a, part))
                     return false;
@@ -163,7 +163,7 @@ static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count
         height = part.depth;
         if (part.depth) {
             uint64_t parent = ends[part.depth - 1];
-            if (parent <= part.address)
+            if (parent <= part.address) /* the parent has ended */
                 continue;
             if (part.end > parent) {
                 struct assemble_part tail = part;

@@ -232,7 +232,7 @@ static void read_rows(struct go_reader *g, const struct go_function *f, uint64_t
                 entry + at, stop - at, has_file ? batch_file_index(g, f, g->files.items[file].value) : SL_NO_FILE,
                 (uint32_t)g->lines.items[line].value};
         at = stop > at ? stop : at;
-        line += stop == end;
+        line += stop == end; /* the item that ends first is done, or both */
         file += has_file && stop == file_end;
     }
 }

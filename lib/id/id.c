@@ -119,7 +119,7 @@ bool sl_debug_id_parse(struct sl_str text, struct sl_debug_id *id)
         return false;
     struct sl_str rest = id_part(text, length);
     if (rest.size) {
-        if ((rest.data[0] == '-') != hyphen)
+        if ((rest.data[0] == '-') != hyphen) /* a hyphen before the age if, and only if, the GUID has hyphens */
             return false;
         rest = id_part(rest, hyphen);
         for (size_t i = 0; i < rest.size; i++)
