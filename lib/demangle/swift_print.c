@@ -129,7 +129,7 @@ static const struct swift_node *declaration(struct swift_printer *p, const struc
         rest = context;
     } else if (context) {
         size_t before = p->out->size;
-        rest = print_context(p, context, true);
+        rest = print_context(p, context, true); /* true: a dot follows */
         if (p->out->size != before)
             print_write(p, ".");
     }

@@ -27,7 +27,7 @@ struct sl_dwarf_listing *sl_dwarf_listing_new(struct sl_object *object, const st
     reader->object = object;
     reader->budget = sl_object_budget(object);
     l->worker.row_list = &l->rows;
-    dwarf_file_open(&reader->main, object, false);
+    dwarf_file_open(&reader->main, object, false); /* false: no .dwo file or package */
     bool ok = reader->main.info.size && dwarf_index_units(&reader->main, SIZE_MAX, &l->arena, &skipped);
     if (ok && companions && companions->dwz) {
         dwarf_file_open(&reader->sup, companions->dwz, false);

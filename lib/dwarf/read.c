@@ -389,7 +389,7 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
     struct sl_arena arena = {.budget = reader.budget};
     size_t ignored = 0; /* damaged units of the supplementary file: only references to them fail */
     enum sl_code code = SL_OK;
-    dwarf_file_open(&reader.main, object, false);
+    dwarf_file_open(&reader.main, object, false); /* false: no .dwo file or package */
     if (!reader.main.info.size)
         return sl_fail(error, SL_NOT_FOUND, "no debug information");
     if (companions && companions->dwz) {
@@ -400,7 +400,7 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
         reader.main.sup = &reader.sup;
     }
     if (companions && companions->dwp) {
-        dwarf_file_open(&reader.dwp, companions->dwp, true);
+        dwarf_file_open(&reader.dwp, companions->dwp, true); /* true: sections with the suffix .dwo */
         dwarf_charge_to(&reader, companions->dwp);
         /* .debug_cu_index has no .dwo suffix */
         sl_object_section(companions->dwp, "debug_cu_index", &reader.dwp.cu_index, NULL);

@@ -109,8 +109,8 @@ bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const
         if (!dwo)
             return false;
         *file = (struct dwarf_file){0};
-        dwarf_file_open(file, dwo, true);
-        dwarf_charge_to(reader, dwo);
+        dwarf_file_open(file, dwo, true); /* true: sections with the suffix .dwo */
+        dwarf_charge_to(reader, dwo);     /* work and memory for it count in the object's budget */
     }
     if (!dwarf_index_units(file, most, arena, &skipped))
         w->account.failed = true;

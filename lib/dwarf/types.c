@@ -268,7 +268,7 @@ static void set_array_or_function(struct typing *t, struct dwarf_type *type, con
     type->binds = true;
 }
 
-/* Names an array type: one pair of brackets per child with an index range, one for each dimension. */
+/* Names an array type: one pair of brackets per child with an index range, one for each dimension; `[]` if there is none. */
 static void set_array(struct typing *t, struct dwarf_type *type, struct reference reference, const struct type_entry *e,
                       const struct dwarf_type *element)
 {

@@ -85,7 +85,7 @@ static bool add_gap(struct uncovered *u, uint64_t begin, uint64_t end)
             struct sl_function function = {.address = at, .size = own_end - at, .language = u->language};
             if (named)
                 function.name = s->name;
-            if (!dwarf_add_function(u->reader, u->w, u->arena, &function, NULL, 0))
+            if (!dwarf_add_function(u->reader, u->w, u->arena, &function, NULL, 0)) /* no inlined calls */
                 return false;
         }
         at = stop;

@@ -132,7 +132,7 @@ static void cut_segment(struct trim *t, const struct core_segment *s)
     for (; i < t->kept_count && t->kept[i].address < end; i++) {
         uint64_t first = t->kept[i].address > at ? t->kept[i].address : at;
         uint64_t beyond = t->kept[i].address + t->kept[i].size < end ? t->kept[i].address + t->kept[i].size : end;
-        add_part(t, s, at, first, false);
+        add_part(t, s, at, first, false); /* without its bytes */
         add_part(t, s, first, beyond, true);
         at = beyond;
     }
