@@ -121,6 +121,7 @@ static const struct swift_node *declaration(struct swift_printer *p, const struc
 {
     /* the children of an entity: 0 context, 1 name, 2 labels, 3 type */
     const struct swift_node *word = form.named ? node_child(entity, 1) : NULL, *type = node_child(entity, 3);
+    /* NULL for a module, which is not printed */
     const struct swift_node *context = visible(node_child(entity, 0)), *rest = NULL;
     bool many_words = has_space(form.extra), phrase = many_words || (word && word->kind == N_LOCAL_NAME);
     if (prefix && (form.type != NO_TYPE || phrase)) /* "f(Int)" and "closure #1" cannot stand in front of a dot */

@@ -120,7 +120,7 @@ static bool register_value(struct effects_reading *r, const struct decoded *d, Z
     ZydisRegisterClass class = ZydisRegisterGetClass(reg);
     *value = 0;
     if (class == ZYDIS_REGCLASS_IP) {
-        *value = d->address + d->instruction.length;
+        *value = d->address + d->instruction.length; /* the next instruction */
         return true;
     }
     int id = ZydisRegisterGetId(reg);

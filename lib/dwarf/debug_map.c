@@ -106,7 +106,7 @@ static bool is_padding(const struct sl_function *f, const struct moved *moved, c
 static void debug_map_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
                               unsigned worker)
 {
-    struct map_sink *m = (struct map_sink *)sink;
+    struct map_sink *m = (struct map_sink *)sink; /* `sink` is its first member */
     struct sl_function *functions = (struct sl_function *)batch->functions;
     size_t kept = 0;
     const uint64_t *starts = sort_starts(batch, arena); /* when out of memory (NULL), padding is kept */
@@ -135,6 +135,7 @@ static bool has_wanted_function(const struct sl_debug_map *map, const struct sl_
 {
     for (size_t i = 0; i < file->count && sink->wanted_count; i++) {
         const struct sl_debug_map_function *f = &map->functions[file->first + i];
+        /* 0: both the map's addresses and the wanted ones are relative to the load address */
         if (dwarf_is_wanted(sink, 0, f->address, f->address + f->size))
             return true;
     }
@@ -190,6 +191,7 @@ enum sl_code dwarf_read_debug_map(struct sl_object *object, const struct sl_comp
             code = sl_budget_fail(paths_read.budget, error);
             break;
         }
+        /* the callback owns the object and keeps it until the next call */
         struct sl_object *part = made ? companions->open_object(companions->arg, file->path, file->stamp) : NULL;
         enum sl_code read = part ? read_part(&map, file, part, companions, parallel, sink, &reason) : SL_NOT_FOUND;
         if (read == SL_MALFORMED && !sink->skipped_units++) /* counts as one unit; the first reason is kept */

@@ -602,8 +602,9 @@ static const uint8_t *skip_entries(struct dwarf_function_walk *walk, const uint8
         stop = abbrev->walk > WALK_NOCODE; /* must be read */
         if (!stop) {
             p.at = skip_entry(unit, abbrev, p.at, p.end);
+            /* such an entry needs a frame inside of a function with code (open_without_code) */
             stop = abbrev->walk == WALK_NOCODE && abbrev->children && p.code;
-            if (!p.at || (!stop && abbrev->children && p.plain++ >= p.limit))
+            if (!p.at || (!stop && abbrev->children && p.plain++ >= p.limit)) /* damaged, or too deep */
                 return NULL;
         }
         *found = stop ? abbrev : NULL;

@@ -19,8 +19,8 @@ static enum sl_code read_btf(enum sl_code dwarf, struct sl_object *object, struc
     return code;
 }
 
-/* Tries the formats in order, the one that describes most first: the object's own format, DWARF, BTF, the function table of a Go
- * program. */
+/* Tries the formats in order, the one that describes most first: the object's own format, DWARF in the object, DWARF in the object files
+ * that its debug map names (Mach-O), BTF, the function table of a Go program. */
 static enum sl_code read_any(struct sl_object *object, const struct sl_companions *companions,
                              const struct sl_parallel *parallel, struct sl_function_sink *sink, struct sl_error *error)
 {

@@ -31,7 +31,7 @@ struct core_segment core_image_segment(const struct core_reader *c, const struct
  * program or library for this core's processor. */
 static bool read_image_header(struct core_reader *c, struct core_image *image, uint64_t *headers)
 {
-    size_t size = c->is_wide ? 64 : 52;
+    size_t size = c->is_wide ? 64 : 52; /* of an ELF header */
     struct sl_bytes bytes = core_memory(c, image->base, size);
     if (bytes.size < size || memcmp(bytes.data, c->bytes.data, 6) != 0) /* magic number, class and byte order */
         return false;
@@ -330,7 +330,7 @@ static void clip_guessed(struct sl_crash_module *modules, size_t count)
 void core_read_modules(struct core_reader *c)
 {
     struct sl_crash *crash = &c->core->dump.crash;
-    core_list_loads(c);
+    core_list_loads(c); /* core_may_hold_code() and core_run_end() need the list */
     if (c->out_of_memory)
         return;
     if (c->files.data)

@@ -168,8 +168,8 @@ static void put_word(struct sl_buf *out, const struct core_reader *c, uint64_t v
 /* Writes the ELF header. A number of program headers that does not fit is in sh_info of a section header at `sections`; 0 = it fits. */
 static void put_header(struct sl_buf *out, const struct core_reader *c, size_t count, uint64_t sections)
 {
-    size_t size = c->is_wide ? 64 : 52;
-    sl_buf_add(out, c->bytes.data, 16);
+    size_t size = c->is_wide ? 64 : 52; /* of an ELF header */
+    sl_buf_add(out, c->bytes.data, 16); /* e_ident as in the core */
     put_number(out, c, ET_CORE, 2);
     put_number(out, c, c->machine, 2);
     put_number(out, c, 1, 4); /* version */

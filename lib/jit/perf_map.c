@@ -9,6 +9,7 @@ enum sl_code sl_jit_read_perf_map(struct sl_bytes file, struct sl_jit_code *code
         uint64_t address, size;
         if (!sl_budget_spend(budget, 1))
             return sl_budget_fail(budget, error);
+        /* the rest of the line is the name */
         if (jit_read_hex(&line, &address) && jit_read_hex(&line, &size) && !jit_add(code, address, size, line))
             return sl_budget_fail(budget, error);
     }
