@@ -114,7 +114,7 @@ static void put_instruction(const struct decoded *d, char *text)
 static bool register_value(struct effects_reading *r, const struct decoded *d, ZydisRegister reg, uint64_t *value)
 {
     /* Zydis numbers registers as instructions do (rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi); these are the numbers of
-     * DWARF */
+     * DWARF; r8 to r15 have the same in both */
     static const uint8_t numbers_64[] = {0, 2, 1, 3, 7, 6, 4, 5}, numbers_32[] = {0, 1, 2, 3, 4, 5, 6, 7};
     ZydisMachineMode mode = d->is_64bit ? ZYDIS_MACHINE_MODE_LONG_64 : ZYDIS_MACHINE_MODE_LEGACY_32;
     ZydisRegisterClass class = ZydisRegisterGetClass(reg);

@@ -108,7 +108,7 @@ static LLVMDisasmContextRef get_context(struct llvm *llvm, bool is_arm, bool is_
 {
     LLVMDisasmContextRef *context = &llvm->contexts[is_arm][is_older];
     const struct disasm_target *target = llvm->is_aarch64 ? &aarch64 : &arm[is_arm][is_older];
-    if (!*context) {
+    if (!*context) { /* "": no particular processor */
         *context = LLVMCreateDisasmCPUFeatures(target->triple, "", target->features, llvm, 0, NULL, record_target);
         if (*context)
             LLVMSetDisasmOptions(*context, LLVMDisassembler_Option_PrintImmHex);
@@ -149,7 +149,7 @@ static size_t llvm_read(void *state, enum sl_code_isa isa, struct sl_bytes bytes
     struct sl_str whole = sl_str(text);
     if (sl_str_starts(whole, SL_STR("\tadrp\t")))
         llvm_put_page(&line->text, whole);
-    else if (llvm->is_aarch64 && sl_str_starts(whole, SL_STR("\tadr\t")))
+    else if (llvm->is_aarch64 && sl_str_starts(whole, SL_STR("\tadr\t"))) /* ARM's is not relative to `address` */
         llvm_put_address(line, whole, address);
     else
         llvm_put_text(&line->text, whole);

@@ -49,7 +49,7 @@ static enum sl_code find_moved(struct sl_object *part, struct sl_map *names, str
     enum sl_code code = sl_object_cached_symbols(part, &symbols, &symbol_count, error);
     if (code != SL_OK)
         return code;
-    *moved = calloc(symbol_count + 1, sizeof **moved);
+    *moved = calloc(symbol_count + 1, sizeof **moved); /* + 1: NULL only when out of memory */
     if (!*moved)
         return sl_fail(error, SL_BUSY, "out of memory");
     for (size_t i = 0; i < symbol_count; i++) {

@@ -415,7 +415,7 @@ static inline bool open_without_code(struct dwarf_function_walk *walk)
     if (!frame)
         return false;
     frame->code = false;
-    frame->depth = 0;
+    frame->depth = 0; /* a function with code below it has its own calls */
     walk->depth++;
     return true;
 }

@@ -42,7 +42,7 @@ static bool dwarf_line_add_file(struct table_reader *t, struct sl_str name, uint
      * (`names_first`) it is, see read_tables_v4(). */
     if ((directory || t->names_first) && directory < t->directory_count)
         file->directory = t->w->directories[directory];
-    else if (t->directory_count && t->w->directories[0].size)
+    else if (t->directory_count && t->w->directories[0].size) /* may be missing in the root entry */
         file->comp_dir = t->w->directories[0];
     return true;
 }

@@ -164,7 +164,7 @@ static void read_code(struct dwarf_reader *reader, struct dwarf_batch_slot *slot
         !dwarf_read_functions(reader, w, walked, &slot->memory->arena))
         slot->damage = "some of its entries cannot be read";
     w->pinned = NULL;
-    dwarf_add_uncovered(reader, w, unit, walked->language, &slot->memory->arena);
+    dwarf_add_uncovered(reader, w, unit, walked->language, &slot->memory->arena); /* w->account knows of a failure */
     slot->skip = w->account.failed || !copy_batch(w, walked, slot);
     slot->exhausted = slot->skip;
     uint64_t bias = sl_object_info(reader->object)->dwarf_bias;
@@ -394,7 +394,7 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
         return sl_fail(error, SL_NOT_FOUND, "no debug information");
     if (companions && companions->dwz) {
         dwarf_file_open(&reader.sup, companions->dwz, false);
-        dwarf_charge_to(&reader, companions->dwz);
+        dwarf_charge_to(&reader, companions->dwz); /* work and memory for it count in the object's budget */
         if (!dwarf_index_units(&reader.sup, SIZE_MAX, &arena, &ignored))
             code = sl_budget_fail(reader.budget, error);
         reader.main.sup = &reader.sup;

@@ -96,12 +96,12 @@ static bool add_gap(struct uncovered *u, uint64_t begin, uint64_t end)
 bool dwarf_add_uncovered(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
                          enum sl_language language, struct sl_arena *arena)
 {
-    struct uncovered u = {reader, w, unit, language, arena, 0, false};
+    struct uncovered u = {.reader = reader, .w = w, .unit = unit, .language = language, .arena = arena};
     const struct dwarf_line_table *lines = &w->lines;
     uint64_t load = reader->load_address, done = 0; /* code before it is covered or added */
     bool sorted = true;
-    if (!reader->symbols.count &&
-        !reader->nameless) /* there would be no name, and functions without a name are not wanted */
+    /* there would be no name, and functions without a name are not wanted */
+    if (!reader->symbols.count && !reader->nameless)
         return true;
     for (size_t i = 1; i < w->covered_count && sorted; i++)
         sorted = w->covered[i - 1].begin <= w->covered[i].begin;

@@ -146,14 +146,14 @@ enum sl_language dwarf_language(uint64_t code)
     case 0x0c:
     case 0x1d:
     case 0x2c:
-    case 0x3e: return SL_LANG_C;
+    case 0x3e: return SL_LANG_C; /* C89, C, C99, C11, C17, C23 */
     case 0x04:
     case 0x19:
     case 0x1a:
     case 0x21:
     case 0x2a:
     case 0x2b:
-    case 0x3a: return SL_LANG_CPP;
+    case 0x3a: return SL_LANG_CPP; /* C++, C++03, C++11, C++14, C++17, C++20, C++23 */
     case 0x10: return SL_LANG_OBJC;
     case 0x11: return SL_LANG_OBJCPP;
     case 0x13: return SL_LANG_D;

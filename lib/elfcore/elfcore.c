@@ -110,6 +110,7 @@ bool core_auxv(const struct core_reader *c, uint64_t type, uint64_t *value)
 bool sl_elfcore_is(struct sl_bytes bytes)
 {
     struct sl_reader r = sl_reader(bytes, bytes.size > EI_DATA && bytes.data[EI_DATA] == DATA_BIG);
+    /* 20: up to the end of e_machine */
     if (bytes.size < 20 || memcmp(bytes.data,
                                   "\x7F"
                                   "ELF",

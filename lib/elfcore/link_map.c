@@ -67,7 +67,7 @@ static bool read_program(struct core_reader *c, struct core_program *program)
         return true;
     uint64_t base = headers & ~(uint64_t)(PAGE - 1);
     *program = (struct core_program){.base = base, .end = core_run_end(c, base)};
-    return program->end;
+    return program->end; /* 0 if the core has no memory there */
 }
 
 /* Adds the program itself as a module. The dynamic linker lists it without a name, so that the name comes from the auxiliary vector
