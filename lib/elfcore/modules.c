@@ -216,6 +216,7 @@ struct core_mapped {             /* a module while its mappings are collected */
 /* True if the mapping is of a segment of the module's image: the segment's part of the file is mapped at the segment's address. */
 static bool is_of_image(const struct core_reader *c, const struct core_mapped *mapped, const struct core_file *file)
 {
+    /* as the ELF file counts them; it may lie in an archive, where mapped->offset is not 0 */
     uint64_t offset = file->offset - mapped->offset, address = file->begin - mapped->image.bias;
     for (unsigned i = 0; i < mapped->image.count; i++) {
         struct core_segment s = core_image_segment(c, &mapped->image, i);
@@ -293,7 +294,7 @@ static void add_vdso(struct core_reader *c)
     if (!core_auxv(c, AT_SYSINFO_EHDR, &address) || !core_read_image(c, address, &image))
         return;
     const struct sl_minidump_memory *memory = sl_minidump_memory_at(&c->core->dump, address);
-    uint64_t size = (image.end - address + 4095) & ~UINT64_C(4095);
+    uint64_t size = (image.end - address + 4095) & ~UINT64_C(4095); /* whole pages */
     if (memory && memory->address == address && memory->bytes.size >= size)
         c->core->vdso = sl_bytes_part(memory->bytes, 0, size);
     core_add_module(c, address, address + size, SL_STR("[vdso]"), &image);

@@ -95,7 +95,7 @@ static void read_process(struct core_reader *c, struct sl_bytes contents)
 {
     static const struct {
         uint16_t size, pid, name;
-    } layouts[] = {{124, 12, 28}, {128, 16, 32}, {136, 24, 40}};
+    } layouts[] = {{124, 12, 28}, {128, 16, 32}, {136, 24, 40}}; /* 32-bit: uid_t of 16, of 32 bits; 64-bit */
     struct sl_elfcore *core = c->core;
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
         if (contents.size != layouts[i].size || core->dump.has_process_id)

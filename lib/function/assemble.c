@@ -84,7 +84,8 @@ static bool fill_queue(struct sl_assembler *a, const struct sl_function *functio
         !sl_account_grow(&a->account, &a->scratch, &a->scratch_capacity, count, sizeof *a->scratch))
         return false;
     for (size_t i = 0; i < count; i++)
-        a->order[i] = (struct sl_ordered){a->queue[i].address, a->queue[i].depth, a->queue[i].index};
+        a->order[i] =
+            (struct sl_ordered){.key = a->queue[i].address, .minor = a->queue[i].depth, .index = a->queue[i].index};
     sl_order(a->order, a->scratch, count);
     for (size_t i = 0; i < count; i++)
         a->queue[i] = make_part(inlinees, a->order[i].index);

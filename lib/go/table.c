@@ -78,7 +78,7 @@ enum sl_code go_table_open(struct go_table *t, struct sl_object *object, struct 
                        (unsigned long long)t->count);
     if (t->version >= GO_118)
         go_module_find(t);
-    /* not code in the file of a position-independent program: there the loader sets the pointer */
+    /* in the file of a position-independent program `text` does not point to code: the loader sets it */
     if (t->version >= GO_118 && !is_code(t, t->text))
         t->text = text_section(t);
     return SL_OK;
@@ -97,7 +97,7 @@ static struct sl_bytes read_tree(const struct go_table *t, struct sl_reader *r, 
         address = !r->failed && offset != no_data && t->tree_base ? t->tree_base + offset : 0;
     } else {
         sl_reader_skip(r, (uint64_t)values * 4);
-        sl_reader_skip(r, -(uint64_t)sl_reader_offset(r) & (t->pointer_size - 1));
+        sl_reader_skip(r, -(uint64_t)sl_reader_offset(r) & (t->pointer_size - 1)); /* aligns to a pointer */
         sl_reader_skip(r, FUNCDATA_INLINED * t->pointer_size);
         address = sl_read_uint(r, t->pointer_size);
         address = r->failed ? 0 : address;

@@ -69,8 +69,8 @@ enum sl_code sl_jit_read_dump(struct sl_bytes file, struct sl_jit_code *code, st
     r.big_endian = sl_read_u32(&r) != MAGIC;
     sl_read_u32(&r); /* version */
     uint32_t header = sl_read_u32(&r);
-    if (!sl_jit_is_dump(file) || r.failed || header < 40 ||
-        header > file.size) /* 40: bytes of the header in version 1 */
+    /* 40: bytes of the header in version 1 */
+    if (!sl_jit_is_dump(file) || r.failed || header < 40 || header > file.size)
         return sl_fail(error, SL_MALFORMED, "the file is not a jitdump file");
     struct jitdump_reader d = {.code = code};
     bool good = true;

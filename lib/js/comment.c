@@ -343,7 +343,7 @@ static struct sl_str behind(struct sl_str text, size_t offset)
 /* Removes the text up to the next slash from `*rest` and returns it in `*segment`; false when nothing is left. */
 static bool next_segment(struct sl_str *rest, struct sl_str *segment)
 {
-    if (!rest->data)
+    if (!rest->data) /* the last segment was returned before; an empty one has data */
         return false;
     *segment = cut_at(*rest, '/');
     *rest = segment->size < rest->size ? behind(*rest, segment->size + 1) : (struct sl_str){NULL, 0};
