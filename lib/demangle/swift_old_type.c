@@ -162,8 +162,9 @@ struct swift_node *old_signature(struct swift_reader *r)
 {
     struct swift_node *signature = node_new(r, N_SIGNATURE);
     while (signature && reader_peek(r) != 'R' && reader_peek(r) != 'r') {
-        uint32_t count = 0;                                                /* an index i means i + 1 parameters */
-        if (!reader_eat(r, 'z') && (!reader_index(r, &count) || !++count)) /* 0 after `++`: the number overflowed */
+        /* an index i means i + 1 parameters; 0 after `++`: the number overflowed */
+        uint32_t count = 0;
+        if (!reader_eat(r, 'z') && (!reader_index(r, &count) || !++count))
             return NULL;
         signature = node_add(r, signature, node_number(r, N_PARAMETER_COUNT, count));
     }

@@ -197,7 +197,7 @@ static struct swift_node *whole(struct swift_reader *r)
     return is_symbol(entity) && !r->stack->count ? node_add(r, symbol, entity) : NULL;
 }
 
-/* Each character, or the first of several, is an operator: its function pops its operands from the stack, and its result is pushed. */
+/* The first character of each operator selects its function, which pops the operands from the stack; its result is pushed. */
 struct swift_node *swift_read(struct swift_reader *r)
 {
     while (r->at < r->text.size && r->text.data[r->at] != '.') { /* a dot begins a suffix appended by tools */

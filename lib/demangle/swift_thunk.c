@@ -176,7 +176,7 @@ static struct swift_node *subset_thunk(struct swift_reader *r)
         "autodiff subset parameters thunk for pullback from ",
     };
     const char *text = derivative_kind(r, texts);
-    /* the letter is the end of the set */
+    /* each set ends with its letter: p parameters, r results, P wanted parameters */
     if (!text || !reader_subset(r, 'p') || !reader_subset(r, 'r') || !reader_subset(r, 'P'))
         return NULL;
     reader_pop_kind(r, N_SIGNATURE);

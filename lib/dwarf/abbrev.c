@@ -259,8 +259,8 @@ struct traits {
 
 /* Decides by kind and attributes how the walk over a unit's entries (functions.c) handles those of this abbreviation. `jump`: their
  * children can be passed over by the sibling attribute, which is done only where children cannot have code: below a declaration and below
- * types. WALK_CODE, _JUMP and _VARIABLE need attributes of the entry; WALK_PASS, _NOCODE and _SCOPE skip
- * them and go on with its children. */
+ * types. WALK_CODE, _JUMP and _VARIABLE need attributes of the entry; WALK_PASS, _NOCODE and _SCOPE skip them and go on with its
+ * children. */
 static enum abbrev_walk choose_walk(const struct abbrev *abbrev, const struct traits *traits)
 {
     bool code = traits->ranges || (traits->low_pc && traits->high_pc), jump = traits->sibling && abbrev->children;
