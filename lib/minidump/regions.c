@@ -10,7 +10,8 @@ enum { REGION_SIZE = 48, MEM_FREE = 0x10000 };
 
 SL_ORDER_BY(region_by_address, struct dump_region, first, last)
 
-/* Reads a MINIDUMP_MEMORY_INFO. Returns false if the region is free or empty, or ends beyond the address space. */
+/* Reads a MINIDUMP_MEMORY_INFO. Returns false if the region is free or empty, or ends beyond the address space. The PAGE_... protections
+ * are bits, of which a region has one, perhaps with PAGE_GUARD: several of them allow to read, and so on. */
 static bool read_region(struct sl_reader *r, struct dump_region *region)
 {
     enum {
@@ -20,7 +21,7 @@ static bool read_region(struct sl_reader *r, struct dump_region *region)
         GUARD = 0x100,
     };
     region->first = sl_read_u64(r);
-    sl_reader_skip(r, 16); /* allocation base and protection */
+    sl_reader_skip(r, 16); /* base and protection of the allocation, alignment */
     uint64_t size = sl_read_u64(r);
     uint32_t state = sl_read_u32(r), protection = sl_read_u32(r);
     region->last = region->first + size - 1;
@@ -45,7 +46,7 @@ static void add_mappings(struct dump_reader *d, struct dump_regions *regions)
         const struct sl_minidump_mapping *mapping = &dump->mappings[i];
         regions->items[regions->count++] = (struct dump_region){
             .first = mapping->begin,
-            .last = mapping->end - 1,
+            .last = mapping->end - 1, /* of a region the last byte */
             .readable = has_access(mapping, 'r'),
             .writable = has_access(mapping, 'w'),
             .executable = has_access(mapping, 'x'),
@@ -80,7 +81,7 @@ static void sort_regions(struct dump_regions *regions)
 
 bool dump_read_regions(const struct sl_minidump *dump, struct sl_arena *arena, struct dump_regions *regions)
 {
-    struct sl_minidump copy = *dump; /* a dump_reader has no const pointer; the dump is not changed */
+    struct sl_minidump copy = *dump; /* a dump_reader needs a pointer that is not const; the dump is not changed */
     struct dump_reader d = {.dump = &copy, .arena = arena};
     struct sl_reader r;
     /* `true`: the list has a 64-bit count. `entry_size` is set to the size that the list states, at least REGION_SIZE */

@@ -101,8 +101,9 @@ static void split_uname(struct sl_str uname, struct sl_crash_system *system)
     system->os_build = build;
 }
 
-/* Returns a text such as "GenuineIntel family 6 model 13 stepping 8", made of the values of CPUID leaves 0 and 1. The vendor ends at its
- * first character that is not printable; for amd64 there is none. */
+/* Returns a text such as "GenuineIntel family 6 model 13 stepping 8", made of the values of CPUID leaves 0 and 1. `level` is the family,
+ * `revision` has the model and the stepping in its two bytes. The vendor ends at its first character that is not printable; for amd64
+ * there is none. */
 static struct sl_str describe_processor(struct dump_reader *d, struct sl_bytes vendor, unsigned level,
                                         unsigned revision)
 {

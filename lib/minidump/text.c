@@ -74,13 +74,13 @@ struct sl_str dump_string(struct dump_reader *d, uint64_t rva)
 struct sl_str dump_text(struct dump_reader *d, struct sl_bytes bytes)
 {
     struct sl_buf buf = {.budget = d->arena->budget};
-    if (!bytes.data || !dump_charge(d, bytes.size))
+    if (!bytes.data || !dump_charge(d, bytes.size)) /* charged, as many entries of a crafted dump may share the bytes */
         return (struct sl_str){NULL, 0};
     sl_buf_utf8(&buf, (struct sl_str){(const char *)bytes.data, bytes.size});
     return move_to_arena(d, &buf);
 }
 
-/* Copies the text up to the first NUL. Data NULL if that is longer than LONGEST_TEXT bytes. */
+/* Copies the text up to the first NUL, or all of it if it has none. Data NULL if that is longer than LONGEST_TEXT (SL_MAX_NAME) bytes. */
 struct sl_str dump_utf8(struct dump_reader *d, struct sl_bytes bytes)
 {
     size_t most = bytes.size < LONGEST_TEXT ? bytes.size : LONGEST_TEXT;

@@ -32,9 +32,10 @@ bool dump_read_exception(const struct sl_minidump *dump, struct dump_exception *
     uint32_t count = sl_read_u32(&r);
     exception->parameter_count = count < 15 ? count : 15;
     sl_reader_skip(&r, 4); /* alignment */
+    /* the record has room for 15, whatever `count` is */
     for (unsigned i = 0; i < 15; i++)
         exception->parameters[i] = sl_read_u64(&r);
-    exception->context = dump_location(dump, &r, NULL);
+    exception->context = dump_location(dump, &r, NULL); /* the thread's registers; NULL: their offset is not needed */
     exception->is_there = !r.failed;
     return exception->is_there;
 }

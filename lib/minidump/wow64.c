@@ -41,7 +41,7 @@ static bool runs_32_bit_code(const struct sl_minidump *dump, struct sl_bytes con
 }
 
 /* Returns the x86 CONTEXT that WoW64 saved in memory; data NULL if the dump does not have it. Slot 1 of the thread-local storage in the
- * 64-bit TEB (thread->environment) points to the saved structure, in which it follows two u16. */
+ * 64-bit TEB (thread->environment) points to a structure of WoW64: two u16, then the CONTEXT. */
 static struct sl_bytes saved_context(const struct sl_minidump *dump, const struct sl_minidump_thread *thread)
 {
     uint64_t saved;
