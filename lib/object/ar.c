@@ -94,7 +94,7 @@ bool sl_ar_next(struct sl_ar *ar, struct sl_ar_member *m)
         if (sl_str_starts(field, SL_STR("#1/")) &&
             (!read_decimal((struct sl_str){header + 3, 13}, &number) || !read_long_name(m, number)))
             return false;
-        if (m->name.size && !is_index(m->name))
+        if (m->name.size && !is_index(m->name)) /* empty: a blank field, or the table has no name at the offset */
             return true;
     }
     return false;

@@ -53,7 +53,7 @@ enum sl_code sl_bcsymbolmap_open(struct sl_bytes bytes, struct sl_budget *budget
     map->charged = size;
     map->text = text.data;
     map->count = count;
-    map->ends[0] = (size_t)(first - text.data);
+    map->ends[0] = (size_t)(first - text.data); /* ends[i]: offset of the newline in front of name `i` */
     for (size_t i = 0; i < count; i++)
         map->ends[i + 1] = (size_t)(line_end(text.data + map->ends[i] + 1, end) - text.data);
     *out = map;

@@ -220,7 +220,7 @@ static enum sl_code breakpad_open(struct sl_object *object, struct sl_error *err
     object->impl = b;
     const char *begin = (const char *)object->bytes.data, *end = begin + object->bytes.size, *next, *cut = end;
     begin += object_blank_lines(object->bytes);
-    if (end - begin > MAX_MODULE_LINE) /* cut at the start of a UTF-8 character */
+    if (end - begin > MAX_MODULE_LINE) /* the rest of a longer line is ignored; cut at the start of a UTF-8 character */
         for (cut = begin + MAX_MODULE_LINE; ((uint8_t)*cut & 0xC0) == 0x80 && cut > begin;)
             cut--;
     enum sl_code code = read_module(object, breakpad_line(begin, cut, &next), error);
@@ -243,8 +243,8 @@ static enum sl_code breakpad_open(struct sl_object *object, struct sl_error *err
     return SL_OK;
 }
 
-/* Reads `PUBLIC [m] address parameter-size [name]`. Without a name it is called `<unknown>`. False if the line is malformed, or if the name
- * is not UTF-8. */
+/* Reads `PUBLIC [m] address parameter-size [name]` (m: the address has several names). Without a name it is called `<unknown>`. False if
+ * the line is malformed, or if the name is not UTF-8. */
 static bool read_public(struct breakpad_fields f, struct sl_symbol *symbol)
 {
     uint64_t address, parameters;
@@ -262,7 +262,8 @@ static bool read_public(struct breakpad_fields f, struct sl_symbol *symbol)
     return sl_str_is_utf8(symbol->name);
 }
 
-/* Reads the PUBLIC lines whose offsets find_records() stored at opening; malformed ones are left out. */
+/* Reads the PUBLIC lines whose offsets find_records() stored at opening; malformed ones are left out. The caller has set `*symbols` to NULL
+ * and `*count` to 0. */
 static enum sl_code breakpad_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                      size_t *count, struct sl_error *error)
 {

@@ -28,8 +28,8 @@ static uint32_t clamp_line(uint64_t line)
 }
 
 /* Returns the index in chunk->files of the file with number `id`; adds the file if it is not there yet. SL_NO_FILE if no FILE record has
- * that number, or when out of memory (chunk->failed). w->indexes has that index for each file of the table r->files; it is valid if stored
- * for this chunk: w->batch counts the chunks that the worker has read. */
+ * that number, or when out of memory (chunk->failed). w->indexes caches the index for each file of the table r->files. An entry is valid if
+ * its `batch` is w->batch, the number of the chunk that the worker reads now: each chunk has its own array of files. */
 static uint32_t find_file(const struct breakpad_reader *r, struct breakpad_worker *w, struct breakpad_chunk *chunk,
                           uint64_t id)
 {
@@ -114,9 +114,10 @@ struct inline_head {
     uint64_t depth, call_line, call_file, origin; /* origin: number of the INLINE_ORIGIN record with the name */
 };
 
-/* Scans the four numbers before the address ranges of an INLINE record, if they are separated by single spaces and have at most eight
- * digits. Returns the position after the space behind them; NULL for any other form, which scan_head() may accept. `ends` are the offsets
- * of the ends of the numbers; two are converted at once, and `wrong` tells that one has a character that is no digit. */
+/* Scans the four numbers before the address ranges of an INLINE record (depth, call line, call file, origin), if they are separated by
+ * single spaces and have at most eight digits. Returns the position after the space behind them; NULL for any other form, which scan_head()
+ * may accept. `ends` are the offsets of the ends of the numbers; two are converted at once, and `wrong` tells that one has a character that
+ * is no digit. */
 static inline const uint8_t *scan_usual_head(const uint8_t *at, struct inline_head *out)
 {
     unsigned ends[4];
@@ -129,8 +130,8 @@ static inline const uint8_t *scan_usual_head(const uint8_t *at, struct inline_he
     return call.wrong | names.wrong ? NULL : at + ends[3] + 1;
 }
 
-/* Scans the four numbers before the address ranges of an INLINE record. Returns the position of the first range; NULL if the text has
- * another form. */
+/* Scans the four numbers before the address ranges of an INLINE record: depth, call line, call file, origin (the number of the name).
+ * Returns the position of the first range; NULL if the text has another form. */
 static const uint8_t *scan_head(const uint8_t *at, struct inline_head *out)
 {
     uint64_t *const values[] = {&out->depth, &out->call_line, &out->call_file, &out->origin};
@@ -260,8 +261,8 @@ static const uint8_t *scan_usual_func(const uint8_t *at, const uint8_t *behind, 
     return sl_str_is_utf8(function->name) ? newline + 1 : NULL;
 }
 
-/* Reads `FUNC [m] address size parameter-size [name]`, from the `m` on. Without a name the function is called `<unknown>`. False if the
- * record is malformed. */
+/* Reads `FUNC [m] address size parameter-size [name]`, from the `m` (several symbols have the address) on. Without a name the function is
+ * called `<unknown>`. False if the record is malformed. */
 static bool read_func(struct breakpad_fields f, struct sl_function *function)
 {
     uint64_t parameters;
@@ -328,7 +329,7 @@ static void close_function(const struct breakpad_reader *r, struct breakpad_work
     if (!open->open)
         return;
     open->open = false;
-    if ((!open->sorted && !sort_lines(w, lines, count)) || count > UINT32_MAX ||
+    if ((!open->sorted && !sort_lines(w, lines, count)) || count > UINT32_MAX || /* line_count has 32 bits */
         !sl_account_grow(&chunk->account, &chunk->functions, &chunk->function_capacity, index + 1,
                          sizeof open->function) ||
         !sl_account_grow(&chunk->account, &chunk->flats, &chunk->flat_capacity, index + 1, sizeof *chunk->flats)) {

@@ -53,7 +53,7 @@ static size_t read_window(struct breakpad_reader *r, const struct sl_parallel *p
 {
     if (r->ordered) {
         for (size_t i = 0; i < count; i++)
-            read_chunk(r, i, 0);
+            read_chunk(r, i, 0); /* 0: the first worker */
         return count;
     }
     sl_parallel_run(parallel, count, read_chunk, r);
@@ -73,7 +73,7 @@ static enum sl_code consume_window(struct breakpad_reader *r, const struct sl_pa
                                    struct sl_error *error)
 {
     enum sl_code code = SL_OK;
-    sl_parallel_run(parallel, count, prepare_chunk, r);
+    sl_parallel_run(parallel, count, prepare_chunk, r); /* what the sink can do with each chunk by itself */
     for (size_t i = 0; i < count && code == SL_OK; i++) {
         struct breakpad_chunk *chunk = &r->chunks[i];
         if (chunk->failed)

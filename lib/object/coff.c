@@ -63,7 +63,7 @@ static enum coff_anonymous read_anonymous(struct sl_bytes bytes, struct coff_hea
     h->symbol_offset = sl_read_u32(&r);
     h->symbol_count = sl_read_u32(&r);
     if (version == 0)
-        return COFF_IMPORT;
+        return COFF_IMPORT; /* its header is shorter: r.failed, and the fields after the machine, do not count */
     return !r.failed && version >= 2 && memcmp(class.data, big_class, sizeof big_class) == 0 ? COFF_BIG : COFF_OTHER;
 }
 
@@ -83,7 +83,7 @@ static bool read_any_header(struct sl_bytes bytes, struct coff_header *h, enum c
     struct sl_reader r = sl_reader(bytes, false);
     bool is_anonymous = sl_read_u16(&r) == 0 && sl_read_u16(&r) == ANONYMOUS;
     *anonymous = COFF_NAMED;
-    if (bytes.size < IMPORT_HEADER)
+    if (bytes.size < IMPORT_HEADER) /* no header is shorter */
         return false;
     if (!is_anonymous)
         return read_header(bytes, h) && is_inside(bytes, h);
@@ -230,7 +230,7 @@ static enum sl_code coff_open(struct sl_object *object, struct sl_error *error)
         return sl_fail(error, SL_MALFORMED, "invalid COFF file: section headers extend beyond the file");
     info->kind = SL_KIND_REL;
     info->arch = object_machine_arch(h.machine);
-    info->decorates = info->arch == SL_ARCH_X86;
+    info->decorates = info->arch == SL_ARCH_X86; /* C names have a `_` in front and the like */
     info->is_64bit = sl_cpu_pointer_size(sl_arch_family(info->arch)) == 8;
     info->image_size = coff->code_size;
     set_features(object, coff);
@@ -266,7 +266,8 @@ static bool coff_segment(const struct sl_object *object, size_t index, struct sl
     if (index >= pe->mapped_count)
         return false;
     const struct pe_section *s = pe->by_address[index];
-    *segment = (struct sl_segment){s->address, s->raw_size, pe_raw(object, s), true};
+    *segment = (struct sl_segment){
+        .address = s->address, .memory_size = s->raw_size, .bytes = pe_raw(object, s), .executable = true};
     return true;
 }
 
@@ -293,7 +294,7 @@ static enum sl_code coff_read_functions(struct sl_object *object, const struct s
             sections[parts.section_count++] = coff_contents(object, s);
         else if (!parts.types.size && /* .debug$P: types of a precompiled header */
                  (coff_has_name(s, ".debug$T") || coff_has_name(s, ".debug$P")))
-            parts.types = pe_raw(object, s);
+            parts.types = pe_raw(object, s); /* types refer to no code: there are no relocations to apply */
     }
     enum sl_code code = sl_pdb_open_codeview(&parts, &object->arena, object->budget, &pdb, &elsewhere, error);
     if (code == SL_OK && elsewhere.size)

@@ -16,7 +16,8 @@ static const struct coff_machine {
     {0xA641, 14, 1, 2, 13, 8}, {0x01C0, 0, 1, 2, 14, 15}, {0x01C4, 0, 1, 2, 14, 15},
 };
 
-/* Returns what a relocation of this type writes; NOTHING for types that do not occur in debug sections. */
+/* Returns what a relocation of this type writes; NOTHING for types that do not occur in debug sections, and for type 0 (ABSOLUTE), which
+ * has no effect. */
 static enum kind relocation_kind(uint16_t machine, uint16_t type)
 {
     for (size_t i = 0; type && i < sizeof machines / sizeof *machines; i++) {

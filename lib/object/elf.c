@@ -22,13 +22,14 @@ static uint64_t read_word(struct sl_reader *r, bool is_64bit)
 static bool elf_read_header(struct sl_object *object, struct elf *elf, struct elf_header *h)
 {
     struct sl_reader r = sl_reader(object->bytes, false);
-    sl_reader_skip(&r, 4);
+    sl_reader_skip(&r, 4); /* magic */
+    /* 1 ELFCLASS32, 2 ELFCLASS64; 1 ELFDATA2LSB, 2 ELFDATA2MSB */
     uint8_t class = sl_read_u8(&r), data = sl_read_u8(&r);
     if ((class != 1 && class != 2) || (data != 1 && data != 2))
         return false;
     object->info.is_64bit = class == 2;
     object->info.big_endian = r.big_endian = data == 2;
-    sl_reader_seek(&r, 16);
+    sl_reader_seek(&r, 16); /* after e_ident */
     elf->type = sl_read_u16(&r);
     elf->machine = sl_read_u16(&r);
     sl_read_u32(&r);           /* e_version */
@@ -231,7 +232,7 @@ static enum sl_object_kind get_object_kind(const struct sl_object *object, const
         return is_pie(object, elf) ? SL_KIND_EXE : SL_KIND_LIB;
     }
     case ET_CORE: return SL_KIND_DUMP;
-    case ET_SCE_EXEC: return SL_KIND_EXE;
+    case ET_SCE_EXEC: return SL_KIND_EXE; /* PlayStation */
     case ET_SCE_DYN: return SL_KIND_LIB;
     default: return SL_KIND_OTHER;
     }
@@ -294,7 +295,7 @@ static struct sl_bytes build_id(struct sl_object *object, const struct elf *elf)
     }
     for (size_t i = 0; i < elf->segment_count; i++) {
         const struct elf_segment *s = &elf->segments[i];
-        if (s->type == PT_SCE_BUILD_ID && s->file_size >= 20)
+        if (s->type == PT_SCE_BUILD_ID && s->file_size >= 20) /* PlayStation: the id is the first 20 bytes */
             return sl_bytes_slice(object->bytes, s->offset, 20, &inside);
     }
     return object_supplementary_id(object);
@@ -560,13 +561,13 @@ static bool elf_section_info(struct sl_object *object, size_t index, struct sl_s
     if (index >= elf->section_count)
         return false;
     const struct elf_section *s = &elf->sections[index];
-    *info = (struct sl_section_info){s->name,
-                                     s->address,
-                                     s->offset,
-                                     s->size,
-                                     elf_compression(object, s),
-                                     (s->flags & SHF_ALLOC) != 0,
-                                     (s->flags & SHF_EXECINSTR) != 0};
+    *info = (struct sl_section_info){.name = s->name,
+                                     .address = s->address,
+                                     .offset = s->offset,
+                                     .size = s->size,
+                                     .compression = elf_compression(object, s),
+                                     .is_loaded = (s->flags & SHF_ALLOC) != 0,
+                                     .is_code = (s->flags & SHF_EXECINSTR) != 0};
     return true;
 }
 

@@ -39,9 +39,10 @@ static size_t first_from(const struct elf_loose_list *list, uint64_t address)
     return SL_PARTITION_POINT(middle, 0, list->count, list->items[middle].symbol.address < address);
 }
 
-/* Compares the loose symbols with all functions. Sets `next` (the next function's start) of the last loose symbol before each function,
- * at_function and at_sized of the first one at the start of a function, and `around`: the number of functions that contain the loose
- * symbol, minus the number for the one before it. So the sum of `around` up to a loose symbol is how many functions contain it. */
+/* Compares the loose symbols (those without type or size) with all functions. Sets `next` (the next function's start) of the last loose
+ * symbol before each function, at_function and at_sized of the first one at the start of a function, and `around`: the number of functions
+ * that contain the loose symbol, minus the number for the one before it. So the sum of `around` up to a loose symbol is how many functions
+ * contain it. */
 static void compare_with(struct elf_loose_list *list, const struct sl_symbol *functions, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -65,7 +66,8 @@ static void compare_with(struct elf_loose_list *list, const struct sl_symbol *fu
     }
 }
 
-/* Sets at_sized for all loose symbols without size at whose address a symbol with a size begins: they are further names of that symbol.
+/* Loose symbols lack a type or a size. Sets at_sized for those without size at whose address a symbol with a size begins: they are further
+ * names of that symbol.
  * Clears it for loose symbols that have a size themselves. */
 static void find_names_of_sized(struct elf_loose_list *list)
 {
@@ -78,9 +80,9 @@ static void find_names_of_sized(struct elf_loose_list *list)
     }
 }
 
-/* Sets the size of each loose symbol, from the last to the first, because a symbol ends at the next one that is not dropped. Untyped
- * symbols within functions become labels, without size. A label is dropped if the list keeps none, or if it is at the start of a function:
- * then it is only a further name of that. */
+/* Sets the size of each loose symbol (one without type or size), from the last to the first, because a symbol ends at the next one that is
+ * not dropped. Untyped symbols within functions become labels, without size. A label is dropped if the list keeps none, or if it is at the
+ * start of a function: then it is only a further name of that. */
 static void find_ends(struct elf_loose_list *list)
 {
     int64_t around = 0;

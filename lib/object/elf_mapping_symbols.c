@@ -69,7 +69,8 @@ static bool add_marks(struct marking *m, const struct elf_table *table, bool of_
         uint64_t address = (of_functions ? s.value & ~UINT64_C(1) : s.value) +
                            (elf->type == ET_REL ? elf->sections[number].address : 0);
         if (address >= base)
-            m->marks[m->count++] = (struct sl_mapping_symbol){address - base, isa, (uint32_t)i};
+            m->marks[m->count++] =
+                (struct sl_mapping_symbol){.address = address - base, .isa = isa, .order = (uint32_t)i};
     }
     return m->marks != NULL;
 }

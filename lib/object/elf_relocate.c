@@ -253,7 +253,7 @@ static uint64_t read_symbol_value(const struct relocator *rel, uint64_t index)
     const struct elf *elf = rel->object->impl;
     bool wide = rel->object->info.is_64bit;
     struct sl_reader r = sl_reader(rel->symbols, rel->object->info.big_endian);
-    if (index >= rel->symbols.size / (wide ? 24 : 16))
+    if (index >= rel->symbols.size / (wide ? 24 : 16)) /* bytes of a symbol */
         return 0;
     sl_reader_seek(&r, index * (wide ? 24 : 16));
     struct elf_raw_symbol symbol = elf_read_symbol(&r, wide);

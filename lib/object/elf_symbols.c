@@ -175,7 +175,7 @@ static const struct sl_segment *elf_segment_at(const struct elf *elf, uint64_t r
 }
 
 /* Finds the code of a function of 64-bit PowerPC ELFv1. Its symbol has the address of a descriptor in .opd, whose first word is the address
- * of the code, and the size of the code (64-bit PowerPC ELF ABI Supplement 1.9, 3.2.5). False for any other symbol. */
+ * of the code, and the size of the code (64-bit PowerPC ELF ABI Supplement 1.9, 3.2.5). False for any other symbol, and without a size. */
 static bool read_descriptor(const struct elf_symbol_collector *c, const struct elf_section *section,
                             const struct elf_raw_symbol *s, struct symbol_location *location)
 {
@@ -392,7 +392,7 @@ static void add_symbol_file(struct elf_symbol_collector *c, const struct elf_tab
         *section = passed + 1;
     files[*count].address = location.address - c->load_address;
     files[*count].name = get_symbol_name(c, table, s);
-    files[*count].is_local = !s->binding;
+    files[*count].is_local = !s->binding; /* STB_LOCAL is 0 */
     *count += files[*count].file.size && (files[*count].is_local || *section == passed + 1);
 }
 
@@ -462,7 +462,7 @@ enum sl_code elf_symbol_table(struct sl_object *object, struct sl_arena *arena, 
                 .size = s.size,
                 .name = sl_account_read_name(&account, table.strings, s.name),
                 .section = section,
-                .is_local = !s.binding,
+                .is_local = !s.binding, /* STB_LOCAL is 0 */
                 .is_hidden = s.visibility == STV_HIDDEN,
                 .is_untyped = s.type == STT_NOTYPE,
                 .is_file = s.type == STT_FILE,

@@ -20,7 +20,7 @@ static bool is_macho(struct sl_bytes bytes)
     case 0xFEEDFACF:
     case 0xCEFAEDFE:
     case 0xCFFAEDFE: return true;
-    case 0xCAFEBABE:
+    case 0xCAFEBABE: /* FAT_MAGIC, also of Java class files */
     case 0xCAFEBABF: return sl_read_u32(&r) < 45;
     default: return false;
     }
@@ -80,7 +80,7 @@ enum sl_format sl_format_detect(struct sl_bytes bytes)
         const struct format_row *row = &formats[i];
         for (size_t k = 0; k < MAX_MAGICS && row->magics[k].size; k++)
             if (sl_str_starts(text, row->magics[k]))
-                return (enum sl_format)i;
+                return (enum sl_format)i; /* formats[] has a row for each value of the enum */
         if (row->is && row->is(bytes))
             return (enum sl_format)i;
     }

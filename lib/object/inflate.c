@@ -40,7 +40,8 @@ void object_block_free(struct sl_object *object, uint8_t *data)
 static const uint64_t inflated_at_least = UINT64_C(64) << 20, inflated_per_byte = 64;
 enum { BYTES_PER_STEP = 16 };
 
-/* Charges the work of inflating `in` bytes to `out` bytes; false if `out` is 0 or over a limit, or if the budget is used up. */
+/* Charges the work of inflating `in` bytes to `out` bytes. False if `out` is 0, over the limit of a section or, together with all that the
+ * object inflated before, over a limit that grows with the size of the file; also false if the budget is used up. */
 bool object_may_inflate(struct sl_object *object, uint64_t in, uint64_t out)
 {
     uint64_t most = inflated_at_least + inflated_per_byte * object->bytes.size;
@@ -99,7 +100,7 @@ bool object_read_zdebug(struct sl_bytes raw, struct object_compressed *c)
     struct sl_reader r = sl_reader(raw, true);
     struct sl_bytes magic = sl_read_bytes(&r, 4);
     uint64_t size = sl_read_u64(&r);
-    *c = (struct object_compressed){sl_read_bytes(&r, sl_reader_left(&r)), size, false};
+    *c = (struct object_compressed){.stream = sl_read_bytes(&r, sl_reader_left(&r)), .size = size, .zstd = false};
     return !r.failed && memcmp(magic.data, "ZLIB", 4) == 0;
 }
 

@@ -118,7 +118,7 @@ static void set_uuid(struct sl_object *object, struct sl_reader *r)
 static bool read_command(struct sl_object *object, struct macho *macho, uint32_t type, struct sl_bytes command)
 {
     struct sl_reader r = sl_reader(command, object->info.big_endian);
-    sl_reader_skip(&r, 8);
+    sl_reader_skip(&r, 8); /* type and size */
     switch (type) {
     case LC_SEGMENT: return read_segment(object, macho, &r, false);
     case LC_SEGMENT_64: return read_segment(object, macho, &r, true);
@@ -131,7 +131,9 @@ static bool read_command(struct sl_object *object, struct macho *macho, uint32_t
         macho->indirect_offset = sl_read_u32(&r);
         macho->indirect_count = sl_read_u32(&r);
         return true;
-    case LC_ID_DYLIB: object->info.debug_file = sl_cstr_at(command, sl_read_u32(&r)); return true;
+    case LC_ID_DYLIB: /* the offset of the library's name in the command */
+        object->info.debug_file = sl_cstr_at(command, sl_read_u32(&r));
+        return true;
     case LC_SYMTAB:
         macho->symbol_offset = sl_read_u32(&r);
         macho->symbol_count = sl_read_u32(&r);
@@ -209,7 +211,8 @@ static enum sl_arch get_arch(const struct macho *macho)
     return SL_ARCH_UNKNOWN;
 }
 
-/* Maps the file type (MH_OBJECT is 1, MH_EXECUTE 2, MH_DSYM 10 ...) to a kind of object. */
+/* Maps the file type (mach-o/loader.h: 1 MH_OBJECT, 2 MH_EXECUTE, 3 MH_FVMLIB, 4 MH_CORE, 5 MH_PRELOAD, 6 MH_DYLIB, 7 MH_DYLINKER,
+ * 8 MH_BUNDLE, 9 MH_DYLIB_STUB, 10 MH_DSYM, 11 MH_KEXT_BUNDLE) to a kind of object. */
 static enum sl_object_kind get_object_kind(uint32_t file_type)
 {
     static const enum sl_object_kind kinds[] = {
@@ -295,7 +298,11 @@ static bool macho_section_info(struct sl_object *object, size_t index, struct sl
     if (index >= macho->section_count)
         return false;
     const struct macho_section *s = &macho->sections[index];
-    *info = (struct sl_section_info){s->name, s->address, s->offset, s->size, macho_is_compressed(s) ? "zlib" : NULL};
+    *info = (struct sl_section_info){.name = s->name,
+                                     .address = s->address,
+                                     .offset = s->offset,
+                                     .size = s->size,
+                                     .compression = macho_is_compressed(s) ? "zlib" : NULL};
     return true;
 }
 
@@ -306,8 +313,10 @@ static bool macho_segment(const struct sl_object *object, size_t index, struct s
     if (index >= macho->segment_count)
         return false;
     const struct macho_segment *s = &macho->segments[index];
-    *segment = (struct sl_segment){s->address - object->info.load_address, s->memory_size,
-                                   sl_bytes_part(object->bytes, s->offset, s->file_size), s->executable};
+    *segment = (struct sl_segment){.address = s->address - object->info.load_address,
+                                   .memory_size = s->memory_size,
+                                   .bytes = sl_bytes_part(object->bytes, s->offset, s->file_size),
+                                   .executable = s->executable};
     return true;
 }
 

@@ -32,7 +32,7 @@ uint64_t macho_stub_count(const struct sl_object *object)
     return total < entries ? total : entries; /* only in damaged files do stubs share entries */
 }
 
-/* Sets the name of a stub's symbol: DYLD-STUB$$ and the function it jumps to. False when out of memory. */
+/* Sets the name of a stub's symbol, as Apple's tools do: DYLD-STUB$$ and the function it jumps to. False when out of memory. */
 static bool name_stub(struct sl_arena *arena, struct sl_str function, struct sl_symbol *symbol)
 {
     const struct sl_str prefix = SL_STR("DYLD-STUB$$");

@@ -43,7 +43,7 @@ static enum sl_code pdb_open(struct sl_object *object, struct sl_error *error)
         return code;
     info->kind = SL_KIND_DBG;
     info->arch = object_machine_arch(pdb.machine);
-    info->decorates = info->arch == SL_ARCH_X86;
+    info->decorates = info->arch == SL_ARCH_X86; /* C names have a `_` in front and the like */
     info->debug_id = pdb.debug_id;
     info->image_size = pdb.image_size;
     info->is_64bit = sl_cpu_pointer_size(sl_arch_family(info->arch)) == 8;
@@ -99,6 +99,7 @@ static bool add_data(void *arg, const struct sl_pdb_data *data)
     struct sl_str key = {(const char *)&address, sizeof address};
     if (data->is_public && sl_map_get(&d->variables, key))
         return true;
+    /* without size: it extends to the end of the section, until pdb_data_symbols() clips it to the next symbol */
     struct symbol_list *list = data->size ? &d->sized : &d->open;
     if (!add_symbol(list, address, data->size ? data->size : data->bytes_to_end, data->name))
         return false;

@@ -33,10 +33,10 @@ enum sl_arch object_machine_arch(uint16_t machine)
     switch (machine) {
     case 0x014C: return SL_ARCH_X86;
     case 0x8664: return SL_ARCH_X86_64;
-    case 0x01C0:
-    case 0x01C4: return SL_ARCH_ARM;
-    case 0xAA64:
-    case 0xA641: return SL_ARCH_ARM64;
+    case 0x01C0: /* ARM */
+    case 0x01C4: /* ARMNT: Thumb-2 */ return SL_ARCH_ARM;
+    case 0xAA64: /* ARM64 */
+    case 0xA641: /* ARM64EC */ return SL_ARCH_ARM64;
     case 0x01F0: return SL_ARCH_PPC;
     default: return SL_ARCH_UNKNOWN;
     }
@@ -165,7 +165,7 @@ bool pe_read_sections(struct sl_object *object, struct pe *pe, uint64_t offset, 
         s->executable = characteristics & (SECTION_CODE | SECTION_EXECUTE);
         s->discardable = characteristics & SECTION_DISCARDABLE;
         s->name = section_name(pe, name, &account);
-        s->cut_name = s->name.size == 8 && (const uint8_t *)s->name.data == name.data; /* from the header */
+        s->cut_name = s->name.size == 8 && (const uint8_t *)s->name.data == name.data; /* fills the field */
     }
     pe->section_count = count;
     return true;
@@ -301,7 +301,7 @@ static enum sl_code pe_open(struct sl_object *object, struct sl_error *error)
     bool stub = is_stub(pe);
     struct sl_object_info *info = &object->info;
     info->arch = object_machine_arch(h.machine);
-    info->decorates = info->arch == SL_ARCH_X86;
+    info->decorates = info->arch == SL_ARCH_X86; /* C names have a `_` in front and the like */
     info->kind = h.characteristics & FILE_DLL ? SL_KIND_LIB : stub ? SL_KIND_OTHER : SL_KIND_EXE;
     set_code_id(object, &h);
     set_debug_id(object);

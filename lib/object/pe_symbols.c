@@ -75,8 +75,8 @@ static bool export_at(const struct sl_object *object, const struct exports *e, s
 enum coff_kind { FUNCTIONS, UNTYPED_CODE, LOCAL_CODE, DATA };
 
 /* True if a symbol is of the given kind, which follows from its type, its storage class and whether its section has code (`executable`).
- * Code of assemblers and import thunks of linkers have no type (UNTYPED_CODE). Images that objcopy made of ELF files (EFI programs) have
- * no types at all: there local symbols (LOCAL_CODE) are functions, too. */
+ * FUNCTIONS: the type is a function. UNTYPED_CODE: external code without that type, from assemblers, and import thunks of linkers.
+ * LOCAL_CODE: local code without that type; these are functions in images that objcopy made of ELF files (EFI programs). DATA: not code. */
 static bool is_of_kind(enum coff_kind kind, uint16_t type, uint8_t class, bool executable)
 {
     bool function = type >> 4 == TYPE_FUNCTION, external = class == CLASS_EXTERNAL;

@@ -19,6 +19,7 @@ static enum sl_code parse_uuid(struct sl_str text, struct sl_debug_id *original,
         text = (struct sl_str){text.data + 1, text.size - 1};
     while (text.size && (uint8_t)text.data[text.size - 1] <= ' ')
         text.size--;
+    /* a longer text would be a debug id with an age; pdb20: an id of PDB 2.0, which is no UUID */
     if ((text.size != 32 && text.size != 36) || !sl_debug_id_parse(text, original) || original->pdb20)
         return sl_fail(error, SL_MALFORMED, "Failed to parse a value into the right type");
     return SL_OK;
@@ -111,6 +112,7 @@ static enum sl_code parse_xml(struct sl_bytes bytes, struct sl_debug_id *origina
     XML_SetElementHandler(p.parser, start_element, end_element);
     XML_SetCharacterDataHandler(p.parser, character_data);
     XML_SetEntityDeclHandler(p.parser, entity_declared);
+    /* `int` is enough: the caller has checked MAX_FILE. 1: this is all of the text */
     enum XML_Status status = XML_Parse(p.parser, (const char *)bytes.data, (int)bytes.size, 1);
     XML_ParserFree(p.parser);
     if (status != XML_STATUS_OK)
@@ -165,7 +167,7 @@ static bool read_object(const struct bplist *p, uint64_t index, struct sl_reader
     return !r->failed;
 }
 
-/* Reads an ASCII text; empty for other kinds of objects. */
+/* Reads an ASCII text (kind 5); empty for other kinds of objects. */
 static struct sl_str read_text(const struct bplist *p, uint64_t index)
 {
     struct sl_reader r;

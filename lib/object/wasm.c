@@ -257,7 +257,8 @@ static bool wasm_section_info(struct sl_object *object, size_t index, struct sl_
 }
 
 /* Makes a symbol for each function body of the code section, at most `capacity`; returns their number. A function begins after the size
- * field of its body and ends where the next one begins; the last one ends with its body. */
+ * field of its body and ends where the next one begins; the last one ends with its body. In a debug companion address_bias makes addresses
+ * those of its program (wasm_relate). */
 static size_t read_bodies(const struct sl_object *object, const struct wasm_section *code, struct sl_symbol *symbols,
                           size_t capacity)
 {
