@@ -21,6 +21,7 @@ struct sl_index_id sl_index_id(enum sl_index_id_type type, struct sl_bytes bytes
     return id;
 }
 
+/* The bytes of the id: the UUID, then the age as big-endian u32. */
 struct sl_index_id sl_index_debug_id(const struct sl_debug_id *id)
 {
     uint8_t bytes[SL_INDEX_ID_BYTES];
@@ -135,7 +136,8 @@ bool sl_index_source(const struct sl_index *index, size_t at, struct sl_index_so
 {
     if (at >= index->source_count)
         return false;
-    const uint8_t *bytes = index->table.sections[SECTION_SOURCES].data + at * SOURCE_BYTES; /* section 4 in index.h */
+    /* layout: section 4 in index.h; the first u32, the number of the file, is not returned */
+    const uint8_t *bytes = index->table.sections[SECTION_SOURCES].data + at * SOURCE_BYTES;
     *source = (struct sl_index_source){.path = read_string(index, sl_table_u32(bytes + 4)),
                                        .size = sl_table_u64(bytes + 8),
                                        .offset = sl_table_u64(bytes + 16)};

@@ -35,7 +35,7 @@ static uint32_t add_string(struct sl_index_builder *b, struct sl_str text)
     if (!b->strings.size)
         sl_buf_u8(&b->strings, '\0'); /* offset 0 is the empty string */
     size_t at = b->strings.size;
-    if (at + text.size + 1 >= DERIVED_NAME) { /* offsets have 32 bits */
+    if (at + text.size + 1 >= DERIVED_NAME) { /* offsets have 32 bits; DERIVED_NAME, the highest number, is none */
         b->failed = true;
         return 0;
     }

@@ -90,7 +90,7 @@ void rpm_source(struct sl_bytes file, struct sl_package_source *source)
                   version = find_text(entries, data, TAG_VERSION), release = find_text(entries, data, TAG_RELEASE);
     if (from.size)
         set_by_file_name(from, source);
-    else if (name.size && name.size + version.size + release.size < SL_PACKAGE_NAME - 3)
+    else if (name.size && name.size + version.size + release.size < SL_PACKAGE_NAME - 3) /* blank, hyphen, NUL */
         snprintf(source->text, sizeof source->text, SL_STR_FMT " " SL_STR_FMT "-" SL_STR_FMT, SL_STR_ARG(name),
                  SL_STR_ARG(version), SL_STR_ARG(release));
 }

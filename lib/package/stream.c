@@ -254,7 +254,7 @@ static enum sl_code next_gzip(struct stream *s, size_t *size, struct sl_error *e
         if (result == Z_STREAM_END) { /* the end of a member: another one, padding or nothing follows */
             s->ended = coding_detect(sl_bytes_from(s->packed, s->at)) != CODING_GZIP;
             inflateReset(z);
-            if (!charge_stream(s))
+            if (!charge_stream(s)) /* a small file may have very many empty members */
                 return sl_budget_fail(s->limits->budget, error);
         } else if (result == Z_MEM_ERROR) {
             return sl_fail(error, SL_BUSY, "out of memory");
@@ -291,7 +291,7 @@ static enum sl_code next_bzip2(struct stream *s, size_t *size, struct sl_error *
                 return sl_fail(error, SL_BUSY, "out of memory");
             z->next_out = out;
             z->avail_out = room;
-            if (!charge_stream(s))
+            if (!charge_stream(s)) /* a small file may have very many empty streams */
                 return sl_budget_fail(s->limits->budget, error);
         } else if (result == BZ_MEM_ERROR) {
             return sl_fail(error, SL_BUSY, "out of memory");
@@ -403,8 +403,8 @@ static enum sl_code decode_next(struct stream *s, struct sl_bytes *piece, struct
     return code;
 }
 
-/* Counts `size` decompressed bytes. SL_MALFORMED if all bytes so far exceed max_ratio times the compressed ones; an error of the budget if
- * the work budget, which grows with the bytes, is used up. */
+/* Counts `size` decompressed bytes. SL_MALFORMED if all bytes so far exceed max_ratio times the compressed ones, which is checked only
+ * above RATIO_COUNTS_FROM, 256 MiB; an error of the budget if the work budget, which grows with the bytes, is used up. */
 static enum sl_code charge(struct stream *s, size_t size, struct sl_error *error)
 {
     uint64_t ratio = s->limits->max_ratio ? s->limits->max_ratio : DEFAULT_RATIO;

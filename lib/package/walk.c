@@ -168,6 +168,7 @@ static enum sl_code visit_entry(struct archive_walking *w, struct archive_entry 
         return SL_OK;
     struct sl_package_member member = {.path = {w->path.text, w->path.size},
                                        .size = (uint64_t)size,
+                                       /* of its header in the decompressed archive, which is read from w->begin on */
                                        .offset = w->begin + (uint64_t)archive_read_header_position(w->archive),
                                        .mode = (uint32_t)archive_entry_perm(entry)};
     *choice = w->visitor->begin(w->visitor->arg, &member);
