@@ -98,7 +98,8 @@ SL_ORDER_BY(by_position, struct line_section, section, offset, order)
 SL_ORDER_BY(by_id, struct inlinee, id, order)
 
 /* Reads the subsections of a module: lines, source files (of the first checksums subsection), inlined functions and imports. A first loop
- * counts, a second one reads. The array `raw` of the last module is kept, to save allocations. False when out of memory. */
+ * counts, a second one reads. The array `raw`, for lines that have no addresses yet, is kept from the module before, to save allocations.
+ * False when out of memory. */
 bool line_table_open(struct pdb_line_table *t, const struct sl_pdb *pdb, struct sl_bytes c13, struct sl_arena *arena)
 {
     const struct pdb_line_table last = *t; /* as it was for the module before */
@@ -147,8 +148,8 @@ static uint32_t file_index(const struct pdb_line_table *t, uint32_t offset)
     return low < t->file_count && t->offsets[low].offset == offset ? (uint32_t)low : SL_NO_FILE;
 }
 
-/* Appends a line to t->raw, and numbers it, so that a sort keeps lines at one address in file order. False when out of memory, which is
- * recorded for the whole PDB, because the lines read from it are incomplete then. */
+/* Appends a line to t->raw, the lines that are being read, and numbers it, so that a sort keeps lines at one address in file order. False
+ * when out of memory, which is recorded for the whole PDB, because the lines read from it are incomplete then. */
 bool raw_lines_add(struct pdb_line_table *t, struct raw_line line)
 {
     if (!sl_account_grow(&t->account, &t->raw, &t->raw_capacity, t->raw_count + 1, sizeof *t->raw)) {
@@ -162,7 +163,7 @@ bool raw_lines_add(struct pdb_line_table *t, struct raw_line line)
 
 SL_ORDER_BY(by_offset, struct raw_line, offset, order)
 
-/* Sorts the raw lines by offset. Most are sorted already, and checking is cheaper than qsort. */
+/* Sorts t->raw, the lines that are being read, by offset. Most are sorted already, and checking is cheaper than qsort. */
 static void sort_raw(struct pdb_line_table *t)
 {
     bool sorted = true;
@@ -194,8 +195,8 @@ static uint32_t merge_lines(struct sl_line *lines, uint32_t count)
     return kept;
 }
 
-/* Replaces the offsets of t->raw by addresses and drops lines that are empty or not in the image. Only for programs without OMAP, where the
- * code of a line stays contiguous. */
+/* Replaces the offsets in `section` of t->raw, the lines that are being read, by addresses and drops lines that are empty or
+ * not in the image. Only for programs without OMAP, where the code of a line stays contiguous. */
 static void map_lines(struct pdb_line_table *t, uint16_t section)
 {
     size_t count = 0;
@@ -231,8 +232,8 @@ static bool map_split_lines(struct pdb_line_table *t, uint16_t section)
     return true;
 }
 
-/* Makes lines of t->raw, whose offsets are in `section`: sorted by address, with equal lines merged, without overlaps. False when out of
- * memory or budget. */
+/* Makes lines of t->raw, the lines that were read, whose offsets are in `section`: sorted by address, with equal lines merged, without
+ * overlaps. False when out of memory or budget. */
 bool raw_lines_convert(struct pdb_line_table *t, uint16_t section, struct sl_line **out, uint32_t *out_count)
 {
     uint32_t last_file = 0, last_index = SL_NO_FILE;
@@ -264,7 +265,8 @@ bool raw_lines_convert(struct pdb_line_table *t, uint16_t section, struct sl_lin
 static bool read_block(struct pdb_line_table *t, const struct line_section *s, struct sl_reader *r)
 {
     uint32_t file = sl_read_u32(r), count = sl_read_u32(r), size = sl_read_u32(r);
-    uint64_t need = 12 + (uint64_t)count * (s->columns ? 12 : 8);
+    uint64_t need =
+        12 + (uint64_t)count * (s->columns ? 12 : 8); /* the three numbers; 8 bytes a line, 4 for its columns */
     if (r->failed || size < need || size - 12 > sl_reader_left(r))
         return false;
     for (uint32_t i = 0; i < count; i++) {

@@ -95,7 +95,7 @@ enum sl_code sl_pdb_open_codeview(const struct sl_codeview *parts, struct sl_are
     pdb->budget = budget;
     pdb->sections[0] = (struct pdb_section){.size = parts->code_size, .executable = true}; /* all code, at address 0 */
     pdb->section_count = pdb->module_count = 1;
-    pdb->modules[0].stream = NO_STREAM;
+    pdb->modules[0].stream = NO_STREAM; /* then pdb_module_bytes() returns pdb->object */
     pdb->object = (struct module_bytes){{g.symbols, g.symbols_size}, {g.c13, g.c13_size}};
     pdb->names = g.strings;
     pdb->symbol_stream = pdb->fpo_stream = pdb->frame_stream = NO_STREAM;

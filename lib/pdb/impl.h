@@ -236,7 +236,8 @@ struct pdb_line_table {
     struct sl_account account;
 };
 
-/* Reads the C13 line information of a module. Of the table's last module it keeps only `raw` and `account`. False when out of memory. */
+/* Reads the C13 line information of a module. Of the module before it keeps only the array `raw`, to use it again, and `account`, which
+ * charges it. False when out of memory. */
 bool line_table_open(struct pdb_line_table *table, const struct sl_pdb *pdb, struct sl_bytes c13,
                      struct sl_arena *arena);
 
@@ -253,7 +254,7 @@ bool line_table_clip(struct pdb_line_table *table, const struct sl_line *lines, 
 /* Returns the inlined function with this number in the id stream; NULL if the module has none. */
 struct inlinee *line_table_inlinee(struct pdb_line_table *table, uint32_t id);
 
-/* Appends a line to table->raw. False when out of memory. */
+/* Appends a line to table->raw, the lines that are being read. False when out of memory. */
 bool raw_lines_add(struct pdb_line_table *table, struct raw_line line);
 
 /* Makes lines of table->raw, whose offsets are in `section`: converts offsets to addresses (through OMAP, if any), sorts them, merges equal

@@ -109,8 +109,9 @@ static void find_imported_module(struct imports *im, struct imported *imported, 
         read_exports(im, module, imported->exports);
 }
 
-/* Sets `*global` to the type index for a cross-module index: module number and import number, by the imports of the current module. False
- * if there is none; also when out of memory, which is recorded in the PDB. */
+/* Sets `*global` to the type index for a cross-module index, by the imports of the current module. Bits 20 to 30 of the index are the
+ * number of the imported module, bits 0 to 19 that of the import. False if there is none; also when out of memory, which is recorded in the
+ * PDB. */
 bool imports_resolve(struct imports *im, uint32_t index, struct sl_account *account, uint32_t *global)
 {
     uint32_t module = index >> 20 & 0x7FF, import = index & 0xFFFFF;

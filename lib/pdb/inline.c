@@ -28,7 +28,8 @@ struct pdb_inline_state {
     uint32_t last_kind;                /* kind of the last line */
 };
 
-/* Reads a compressed number; sets r->failed if its first bits are 111. */
+/* Reads a compressed number of 7, 14 or 29 bits, big-endian: 0xxxxxxx; 10xxxxxx and 1 byte; 110xxxxx and 3 bytes. Sets r->failed if its
+ * first bits are 111. */
 static uint32_t inline_number(struct sl_reader *r)
 {
     uint8_t first = sl_read_u8(r);

@@ -244,6 +244,7 @@ static bool print_result(struct name_printer *n, uint32_t index, uint8_t options
  * the last, to the outermost: `* const&`. `space`: a blank must precede a `const`, because text is in front of it. */
 static void print_sigils(struct name_printer *n, const struct sigil *sigils, unsigned count, bool space)
 {
+    /* by mode: pointer, reference, pointer to data member, to member function, rvalue reference; others are unknown */
     static const char *const texts[8] = {"*", "&", "::*", "::*", "&&", "", "", ""};
     for (unsigned i = count; i-- > 0; space = true) {
         if (sigils[i].pointee_constant)
@@ -265,7 +266,8 @@ static bool read_sigils(struct name_printer *n, struct type_record t, bool const
         if (t.leaf == LF_POINTER) {
             uint32_t attributes = sl_read_u32(&t.data);
             /* Bits 5..7 are the mode: pointer, or kind of reference. */
-            sigils[(*count)++] = (struct sigil){attributes >> 5 & 7, attributes & POINTER_CONST || constant, false};
+            sigils[(*count)++] =
+                (struct sigil){.mode = attributes >> 5 & 7, .constant = attributes & POINTER_CONST || constant};
             constant = false;
         } else { /* a modifier of what the last pointer points to; there is one, as the first record is a pointer */
             sigils[*count - 1].pointee_constant |= sl_read_u16(&t.data) & MODIFIER_CONST;

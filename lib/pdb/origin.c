@@ -127,7 +127,7 @@ static void open_links(struct sl_pdb *pdb)
         *pdb->msf.no_memory = true;
     if (copy) {
         memcpy(copy, stored.data, stored.size);
-        sl_ppdb_links_open((struct sl_bytes){copy, stored.size}, &pdb->links);
+        sl_ppdb_links_open((struct sl_bytes){copy, stored.size}, &pdb->links); /* its own bytes: they are not damaged */
     }
     sl_buf_free(&stored);
     sl_arena_free(&rules.arena);

@@ -139,7 +139,7 @@ static bool read_debug_streams(struct sl_pdb *pdb, const struct msf_stream *dbi_
     if (!pdb->has_omap || !msf_stream(&pdb->msf, streams[DEBUG_OMAP_TO], &to) ||
         !msf_all(&to, pdb->arena, &pdb->omap.to))
         return true;
-    pdb->omap.size = end_of_sections(pdb);
+    pdb->omap.size = end_of_sections(pdb); /* pdb->sections are those of the original program now, if it has them */
     return omap_find_added(pdb);
 }
 

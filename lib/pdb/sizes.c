@@ -38,7 +38,7 @@ struct named_type read_named_type(struct type_record *t)
     uint32_t first = sl_read_u32(r), properties = is_newer ? first : first >> 16;
     type.forward = properties & FORWARD;
     type.has_unique = properties & UNIQUE;
-    type.underlying = sl_read_u32(r);
+    type.underlying = sl_read_u32(r); /* of an enum; else `fields`, which is not used */
     if (!is_union)
         sl_reader_skip(r, is_enum ? 4 : 8);
     if (is_newer)
@@ -145,6 +145,7 @@ static uint32_t find_definition(struct name_printer *n, struct type_record *t, c
  * pointer to that type. */
 static uint64_t simple_size(uint32_t index)
 {
+    /* by kind: none, 16-bit near, far, huge; 32-bit near, far; 64-bit, 128-bit */
     static const uint8_t of_pointer[16] = {0, 2, 4, 4, 4, 6, 8, 16};
     static const uint8_t sizes[256] = {
         [0x08] = 4, [0x10] = 1,  [0x11] = 2,  [0x12] = 4,  [0x13] = 8,  [0x14] = 16, [0x20] = 1,

@@ -58,7 +58,7 @@ static enum srcsrv_part parse_part(struct sl_str line)
                                         "SRCSRV: end --"};
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
         if (sl_str_starts(line, sl_str(heads[i])))
-            return (enum srcsrv_part)(i + 1);
+            return (enum srcsrv_part)(i + 1); /* PART_INI, the first one, is 1 */
     return PART_NONE;
 }
 
@@ -136,7 +136,8 @@ static bool read_head(struct srcsrv *s, struct head *h)
         } else if (!assignment(line, &name, &value)) {
             continue;
         } else if (part == PART_VARIABLES) {
-            s->variables[s->variable_count] = (struct srcsrv_variable_value){name, value, s->variable_count};
+            s->variables[s->variable_count] =
+                (struct srcsrv_variable_value){.name = name, .value = value, .order = s->variable_count};
             s->variable_count++;
         } else if (sl_str_equal_nocase(name, SL_STR("VERSION"))) {
             h->has_version = value.size == 1 && value.data[0] >= '1' && value.data[0] <= '3';
@@ -222,14 +223,15 @@ static void srcsrv_read_files(struct srcsrv *s)
     s->entries = SL_ARENA_ARRAY(s->arena, struct srcsrv_entry, count_lines(text));
     *s->no_memory = *s->no_memory || !s->entries;
     while (s->entries && sl_str_next_line(&text, &line) && parse_part(line) == PART_NONE) {
-        srcsrv_split(line, fields);
+        srcsrv_split(line, fields); /* there is at least one field: the path at build time */
         char *key = sl_arena_strndup(s->arena, fields[0].data, fields[0].size);
         for (size_t i = 0; key && i < fields[0].size; i++)
             key[i] = srcsrv_lower(key[i]);
         *s->no_memory = *s->no_memory || !key;
         if (!key || !fields[0].size)
             continue;
-        s->entries[s->entry_count] = (struct srcsrv_entry){{key, fields[0].size}, line, s->entry_count};
+        s->entries[s->entry_count] =
+            (struct srcsrv_entry){.key = {key, fields[0].size}, .line = line, .order = s->entry_count};
         s->entry_count++;
     }
     if (s->entry_count)
@@ -314,7 +316,8 @@ bool srcsrv_origin(struct srcsrv *s, struct sl_str path, struct sl_arena *arena,
     if (!entry)
         return false;
     fields.count = srcsrv_split(entry->line, fields.items);
-    bool good = srcsrv_evaluate(s, &fields, SL_STR(""), &s->work_left, &target); /* expands SRCSRVTRG */
+    /* expands SRCSRVTRG; the debugger's directory %targ% is "", as only URLs are used */
+    bool good = srcsrv_evaluate(s, &fields, SL_STR(""), &s->work_left, &target);
     if (good && s->vcs == VCS_PERFORCE)
         perforce_origin(&fields, origin);
     if (good && s->vcs == VCS_FOUNDATION)
