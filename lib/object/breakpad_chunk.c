@@ -35,6 +35,7 @@ static uint32_t find_file(const struct breakpad_reader *r, struct breakpad_worke
 {
     size_t index;
     struct sl_str name = breakpad_names_get(&r->files, id, &index);
+    /* an index beyond the cache cannot occur: all FILE records were read before the cache was made */
     if (!name.data || index >= w->index_count)
         return SL_NO_FILE;
     struct breakpad_file_index *known = &w->indexes[index];
@@ -73,6 +74,7 @@ static inline const uint8_t *scan_usual_line(const uint8_t *at, struct line_reco
     unsigned ends[4];
     if (!scan_fields(at, ends, 4) || at[ends[3]] != '\n')
         return NULL;
+    /* scan_lane() loads the characters between two offsets into a u64 */
     struct scan_pair code = scan_hex_pair(scan_lane(at, 0, ends[0]), scan_lane(at, ends[0] + 1, ends[1]));
     struct scan_pair source =
         scan_decimal_pair(scan_lane(at, ends[1] + 1, ends[2]), scan_lane(at, ends[2] + 1, ends[3]));
@@ -123,6 +125,7 @@ static inline const uint8_t *scan_usual_head(const uint8_t *at, struct inline_he
     unsigned ends[4];
     if (!scan_fields(at, ends, 4) || at[ends[3]] != ' ')
         return NULL;
+    /* scan_lane() loads the characters between two offsets into a u64 */
     struct scan_pair call = scan_decimal_pair(scan_lane(at, 0, ends[0]), scan_lane(at, ends[0] + 1, ends[1]));
     struct scan_pair names =
         scan_decimal_pair(scan_lane(at, ends[1] + 1, ends[2]), scan_lane(at, ends[2] + 1, ends[3]));
@@ -151,6 +154,7 @@ static inline const uint8_t *scan_usual_range(const uint8_t *at, struct sl_flat_
     const uint8_t *behind = at + ends[1]; /* `ends`: offsets of the ends of the two numbers */
     if (*behind != '\n' && (*behind != ' ' || behind[1] <= ' '))
         return NULL;
+    /* scan_lane() loads the characters between two offsets into a u64 */
     struct scan_pair code = scan_hex_pair(scan_lane(at, 0, ends[0]), scan_lane(at, ends[0] + 1, ends[1]));
     out->address = code.first;
     out->size = code.second;

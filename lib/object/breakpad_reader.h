@@ -1,7 +1,7 @@
 /* Breakpad: reading FUNC, INLINE and line records: tables of names, chunks, workers. Private to this folder.
  *
- * The file is cut into chunks that begin with a FUNC line; the functions of a chunk become a batch for the sink. A window of several
- * chunks is read in parallel, then the next window:
+ * The file is cut into chunks that begin with a FUNC line; the functions of a chunk become a batch for the sink, the
+ * caller's receiver of functions. A window of several chunks is read in parallel, then the next window:
  *
  *     breakpad_functions.c   windows: cut, read, hand to the sink
  *     breakpad_chunk.c       one chunk: records to functions
@@ -76,7 +76,7 @@ struct breakpad_reader {
     const struct sl_object *object;
     struct breakpad_names files, origins; /* of FILE and INLINE_ORIGIN records */
     struct breakpad_worker *workers;
-    struct breakpad_chunk *chunks; /* those that are read in parallel */
+    struct breakpad_chunk *chunks; /* a window: those that are read in parallel */
     size_t chunk_count;
     struct sl_function_sink *sink;
     size_t skipped, functions; /* numbers of malformed lines and of functions so far */

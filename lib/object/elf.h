@@ -111,7 +111,7 @@ struct elf_dynamic {
     uint64_t flags_1;
     bool has_soname;
 };
-/* Reads these entries from the first PT_DYNAMIC segment. False if the file has none. */
+/* Reads the members of struct elf_dynamic from the first PT_DYNAMIC segment. False if the file has no such segment. */
 bool elf_read_dynamic(const struct sl_object *object, struct elf_dynamic *dynamic);
 
 /* Sets `*bytes` to the section's bytes as they are in the file; false if it has none or they lie outside the file. */
@@ -143,7 +143,7 @@ enum sl_code elf_mapping_symbols(struct sl_object *object, struct sl_arena *aren
                                  size_t *count, struct sl_error *error);
 
 struct elf_table {
-    struct sl_bytes symbols, strings, indexes; /* indexes: SHT_SYMTAB_SHNDX */
+    struct sl_bytes symbols, strings, indexes; /* indexes: 32-bit section numbers (SHT_SYMTAB_SHNDX); may be empty */
 };
 /* Finds the first readable symbol table of type SHT_SYMTAB or SHT_DYNSYM, and its strings. False if there is none; then `table`, which
  * the caller has zeroed, may be changed. */
@@ -211,7 +211,7 @@ bool elf_loose_add(struct elf_loose_list *list, struct elf_loose loose);
 
 /* Gives functions without size an end: the next symbol or the end of their section. Those that are then empty, or begin where a symbol
  * with a size does, lose their name. Appends the untyped symbols, those within functions as labels. `symbols` has `count` functions and
- * capacity for the whole list more; returns the new count. */
+ * room for as many more as the list has; returns the new count. */
 size_t elf_loose_finish(struct elf_loose_list *list, struct sl_symbol *symbols, size_t count);
 
 /* Applies the relocations of a relocatable file to a copy of a section. Empty if it is debug information whose relocations cannot be

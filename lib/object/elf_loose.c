@@ -49,7 +49,8 @@ static void compare_with(struct elf_loose_list *list, const struct sl_symbol *fu
         /* a function whose size is not known yet contains only its first byte */
         uint64_t begin = functions[i].address, size = functions[i].size ? functions[i].size : 1;
         uint64_t end = size > UINT64_MAX - begin ? UINT64_MAX : begin + size;
-        size_t first = first_from(list, begin), behind = first; /* loose symbols first..behind - 1 are within it */
+        /* first_from(): index of the first loose symbol at or after an address; first..behind - 1 are within the function */
+        size_t first = first_from(list, begin), behind = first;
         if (first && begin < list->items[first - 1].next)
             list->items[first - 1].next = begin;
         if (first < list->count && list->items[first].symbol.address < end)

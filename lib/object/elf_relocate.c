@@ -314,7 +314,7 @@ static uint64_t relocated_value(const struct relocator *rel, uint8_t kind, uint6
 static void apply_one(struct relocator *rel, struct relocation relocation, uint64_t offset, uint64_t symbol,
                       const uint64_t *addend)
 {
-    if (relocation.kind >= RELOCATION_SET_ULEB) { /* one of the three ULEB kinds */
+    if (relocation.kind >= RELOCATION_SET_ULEB) { /* one of the three ULEB kinds, which have an addend */
         if (offset < rel->size && addend)
             change_uleb(rel, offset, relocation.kind, symbol_value(rel, symbol) + *addend);
         return;

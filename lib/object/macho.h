@@ -32,7 +32,7 @@ struct macho {
     bool has_symtab;
     uint32_t symbol_offset, symbol_count, string_offset, string_size;
     uint32_t indirect_offset, indirect_count;  /* indirect symbol table (LC_DYSYMTAB): offset, number of entries */
-    const struct sl_bcsymbolmap *hidden_names; /* may be NULL */
+    const struct sl_bcsymbolmap *hidden_names; /* original names of `__hidden#N_`; may be NULL */
 };
 
 /* One symbol table entry. */

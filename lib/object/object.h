@@ -134,8 +134,8 @@ struct sl_object_info {
     enum sl_format program_format;
     struct sl_str code_file;  /* Breakpad: name of the executable in INFO CODE_ID; may be empty */
     struct sl_str debug_link; /* .gnu_debuglink's file name, WASM external_debug_info's URL; may be empty */
-    uint32_t debug_link_crc;
-    uint64_t load_address; /* base of relative addresses; ELF: address of the lowest PT_LOAD segment */
+    uint32_t debug_link_crc;  /* CRC-32 of that file, in .gnu_debuglink */
+    uint64_t load_address;    /* base of relative addresses; ELF: address of the lowest PT_LOAD segment */
     /* Added to DWARF addresses. WASM: file offset of the code section, as DWARF addresses count from there; 0 in other formats. */
     uint64_t dwarf_bias;
     uint64_t image_size; /* end of the last loaded byte, relative; 0 = unknown */
@@ -230,14 +230,15 @@ const char *sl_object_debug_info_error(const struct sl_object *object);
 bool sl_object_section(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address);
 
 /* The supplementary file that the object names, which has debug information that several files share: by .gnu_debugaltlink of dwz(1), or
- * by .debug_sup (DWARF 5, 7.3.6), whose checksum serves as the id. The members are views of the object. False if it names none. */
+ * by .debug_sup (DWARF 5, 7.3.6), whose checksum serves as the id. The members are views of the object. sl_object_supplementary() returns
+ * false if the object names none. */
 struct sl_supplementary {
     struct sl_str name; /* a path, relative to the object's directory */
     struct sl_bytes id; /* may be empty */
 };
 bool sl_object_supplementary(struct sl_object *object, struct sl_supplementary *supplementary);
 
-/* One section header as in the file, for tools; false past the last one. */
+/* One section header as in the file, for tools. sl_object_section_info() gets header `index`; it returns false past the last one. */
 struct sl_section_info {
     struct sl_str name;
     uint64_t address, offset, size;
@@ -258,7 +259,7 @@ struct sl_segment {
 bool sl_object_segment(const struct sl_object *object, size_t index, struct sl_segment *segment);
 
 /* True if a code section (or, in a file without section headers of code, an executable segment) contains `address`, which is absolute.
- * Linkers give dropped code the address 0, -1 or -2: debug information at such an address is dead only if this is false. */
+ * Linkers give the debug information of functions that they dropped the address 0, -1 or -2: ignore it only if this is false. */
 bool sl_object_holds_code(const struct sl_object *object, uint64_t address);
 
 /* Returns the file's contents from an address (relative to the load address) to the end of its segment; may be empty. */
@@ -338,8 +339,8 @@ enum sl_code sl_object_read_functions(struct sl_object *object, const struct sl_
                                       const struct sl_parallel *parallel, struct sl_function_sink *sink,
                                       struct sl_error *error);
 
-/* Called by sl_object_read_functions() only. The first is true if the format has debug information of its own (Breakpad, PDB ...), which
- * the second then reads; else there is DWARF. */
+/* Called by sl_object_read_functions() only. sl_object_reads_own_functions() is true if the format has debug information of its own
+ * (Breakpad, PDB ...), which sl_object_read_own_functions() reads; other formats have DWARF. */
 bool sl_object_reads_own_functions(const struct sl_object *object);
 enum sl_code sl_object_read_own_functions(struct sl_object *object, const struct sl_parallel *parallel,
                                           struct sl_function_sink *sink, struct sl_error *error);

@@ -159,6 +159,7 @@ bool pe_read_sections(struct sl_object *object, struct pe *pe, uint64_t offset, 
         sl_read_u32(&r); /* offset of the line numbers */
         s->reloc_count = sl_read_u16(&r);
         sl_read_u16(&r); /* number of line numbers */
+        /* alignment: 0 not stated, else 1 more than the power of two (IMAGE_SCN_ALIGN_...) */
         uint32_t characteristics = sl_read_u32(&r), alignment = characteristics >> 20 & 15;
         s->alignment = alignment ? 1u << (alignment - 1) : 1;
         s->more_relocs = characteristics & SECTION_MORE_RELOCS;

@@ -31,7 +31,7 @@ struct pe {
     struct sl_bytes strings; /* string table; offsets count from its 4-byte length */
 };
 
-/* An entry of the debug directory; pe_debug_entry() reads entry `index`, and returns false behind the last one. */
+/* An entry of the debug directory (IMAGE_DEBUG_DIRECTORY). pe_debug_entry() reads entry `index`; it returns false behind the last one. */
 struct pe_debug_entry {
     uint32_t time_stamp, type, size, address, offset;
     uint16_t minor;

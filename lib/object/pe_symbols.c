@@ -59,7 +59,7 @@ static uint64_t size_to_end(const struct pe_section *s, uint64_t address)
 static bool export_at(const struct sl_object *object, const struct exports *e, size_t index, bool code,
                       struct sl_symbol *symbol, struct sl_account *account)
 {
-    uint64_t ordinal = word(e->ordinals, index * 2, 2);
+    uint64_t ordinal = word(e->ordinals, index * 2, 2); /* word(): the u16 or u32 at an offset, 0 outside */
     uint32_t address = word(e->addresses, ordinal * 4, 4);
     const struct pe_section *s = address ? pe_section_at(object->impl, address) : NULL;
     if (!s || s->executable != code ||

@@ -331,6 +331,7 @@ static void wasm_relate(struct sl_object *debug, const struct sl_object *program
     uint64_t bias = program->info.dwarf_bias;
     if (!bias)
         return;
+    /* added up, because after an earlier call dwarf_bias is that of another program */
     wasm->address_bias += debug->info.dwarf_bias ? bias - debug->info.dwarf_bias : 0;
     debug->info.dwarf_bias = bias;
     debug->info.image_size = program->info.image_size;

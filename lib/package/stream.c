@@ -209,7 +209,7 @@ struct stream *stream_open(struct sl_bytes packed, uint64_t offset, const struct
         sl_fail(error, SL_BUSY, "out of memory");
         return NULL;
     }
-    s->begun_at = s->at;
+    s->begun_at = s->at; /* compressed bytes are counted from here on (max_ratio) */
     return s;
 }
 

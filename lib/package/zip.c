@@ -35,8 +35,8 @@ static bool pass_piece(void *arg, struct sl_bytes piece, uint64_t used)
     return w->choice == SL_PACKAGE_READ;
 }
 
-/* Passes an entry to the visitor. Left out (SL_OK) are folders, links, entries that are encrypted or have an unknown compression, and those
- * with an unusable path. An error if the entry is damaged or exceeds a limit. */
+/* Passes an entry to the visitor; `path` is a buffer for its cleaned path. Left out (SL_OK) are folders, links, entries that are encrypted
+ * or have an unknown compression, and those with an unusable path. An error if the entry is damaged or exceeds a limit. */
 static enum sl_code visit_entry(struct zip_walking *w, const struct sl_zip *zip, const struct sl_zip_entry *entry,
                                 struct member_path *path, struct sl_error *error)
 {

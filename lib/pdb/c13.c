@@ -320,6 +320,7 @@ static struct line_section *find_section(struct pdb_line_table *t, uint16_t sect
     if (last->offset != offset)
         return last;
     struct line_section *first = &t->sections[sections_before(t, position)];
+    /* first->assigned: how many were returned by earlier calls; after all others `last` is returned again and again */
     return first->assigned < last - first ? first + first->assigned++ : last;
 }
 

@@ -80,7 +80,7 @@ static bool inline_apply(struct pdb_line_table *t, struct pdb_inline_state *s, u
         s->offset += value;
         return true;
     case CHANGE_FILE: s->file = value; return true;
-    case LINE_DELTA: s->line += sign(value); return true;
+    case LINE_DELTA: s->line += sign(value); return true; /* sign(): the lowest bit is the sign */
     case RANGE_KIND: s->kind = value; return true;
     case LINE_END_DELTA: /* ends of lines, and columns, are not used */
     case COLUMN_START:

@@ -167,6 +167,7 @@ enum sl_code msf_open(struct sl_bytes file, struct sl_arena *arena, struct msf *
 
     struct msf_stream stream;
     struct sl_bytes bytes = {NULL, 0};
+    /* bytes of the page list, which has a number for each page of the directory; pages that this list occupies itself */
     uint32_t list_size = count_pages(msf, size) * 4, roots = count_pages(msf, list_size);
     uint32_t *root = words(msf, sl_bytes_slice(file, SUPERBLOCK, (uint64_t)roots * 4, NULL), roots, arena);
     if (!root || !set_pages(msf, root, list_size, &stream) || !msf_all(&stream, arena, &bytes))

@@ -66,8 +66,8 @@ struct sl_pdb_data {
     bool is_public; /* public symbols come after all variables; their names are decorated */
 };
 
-/* Calls `add` for all data symbols, most variables twice (as in the file). Thread-local variables have the address of their initial
- * value. Names are in the file or in `arena`. If `add` returns false the result is SL_BUSY. One thread at a time. */
+/* Calls `add` for all data symbols; most variables are in the file twice, so they are passed twice. Thread-local variables have the address
+ * of their initial value. Names are in the file or in `arena`. If `add` returns false the result is SL_BUSY. One thread at a time. */
 enum sl_code sl_pdb_data(struct sl_pdb *pdb, struct sl_arena *arena,
                          bool (*add)(void *arg, const struct sl_pdb_data *data), void *arg, struct sl_error *error);
 
