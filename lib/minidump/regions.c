@@ -46,7 +46,7 @@ static void add_mappings(struct dump_reader *d, struct dump_regions *regions)
         const struct sl_minidump_mapping *mapping = &dump->mappings[i];
         regions->items[regions->count++] = (struct dump_region){
             .first = mapping->begin,
-            .last = mapping->end - 1, /* of a region the last byte */
+            .last = mapping->end - 1, /* inclusive */
             .readable = has_access(mapping, 'r'),
             .writable = has_access(mapping, 'w'),
             .executable = has_access(mapping, 'x'),

@@ -98,6 +98,7 @@ static const char *next_record(const char *at, const char *end, bool has_functio
         if (!newline)
             return end;
         at = newline + 1;
+        /* blanks may be in front of a record */
         if (!has_function || (at < end && (*at == 'S' || *at == 'P' || *at == ' ' || *at == '\t')))
             return at;
     }
@@ -128,7 +129,7 @@ static bool find_records(struct sl_object *object, struct breakpad *b)
         }
         if (starts(at, end, SL_STR("STACK"))) {
             b->end = offset;
-            break;
+            break; /* the unwind records come last */
         }
     }
     b->records = b->records < b->end ? b->records : b->end; /* there may be STACK records only */

@@ -77,7 +77,8 @@ static bool is_inside(struct sl_bytes bytes, const struct coff_header *h)
            (h->symbol_offset || !h->symbol_count) && h->section_count;
 }
 
-/* Reads an ordinary or an anonymous header; `*anonymous` is the kind of header (COFF_NAMED: ordinary). False if the file is not COFF. */
+/* Reads an ordinary or an anonymous header; `*anonymous` is the kind of header (COFF_NAMED: ordinary). False if the file is not COFF: of
+ * the kinds that have tables of sections and symbols, these must lie inside the file (is_inside). */
 static bool read_any_header(struct sl_bytes bytes, struct coff_header *h, enum coff_anonymous *anonymous)
 {
     struct sl_reader r = sl_reader(bytes, false);
@@ -123,8 +124,8 @@ bool sl_coff_import(struct sl_bytes bytes, struct sl_str *library)
     if (!read_any_header(bytes, &h, &anonymous))
         return false;
     if (anonymous != COFF_IMPORT)
-        return anonymous == COFF_NAMED && has_tables_alone(bytes, &h);
-    struct sl_bytes texts = sl_bytes_from(bytes, IMPORT_HEADER); /* name NUL library NUL */
+        return anonymous == COFF_NAMED && has_tables_alone(bytes, &h); /* such members have the ordinary header */
+    struct sl_bytes texts = sl_bytes_from(bytes, IMPORT_HEADER);       /* name NUL library NUL */
     *library = sl_cstr_at(texts, sl_cstr_at(texts, 0).size + 1);
     return true;
 }
@@ -151,7 +152,7 @@ static bool lay_out(struct sl_object *object, struct coff *coff)
         s->address = (uint32_t)begin;
         end = begin + s->raw_size;
         if (s->raw_size)
-            pe->by_address[pe->mapped_count++] = s;
+            pe->by_address[pe->mapped_count++] = s; /* in ascending order, as each gets the next address */
     }
     coff->code_size = (uint32_t)end;
     return true;

@@ -33,7 +33,7 @@ static enum kind relocation_kind(uint16_t machine, uint16_t type)
     return NOTHING;
 }
 
-/* Value of a symbol; `code`: in a section with code, which counts as section 1. */
+/* Value of a symbol; `known`: the symbol is defined; `code`: in a section with code, which counts as section 1. */
 struct coff_relocation_value {
     uint64_t address;
     bool known, code;

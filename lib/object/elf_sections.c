@@ -124,7 +124,7 @@ struct unit_sections {
     struct sl_object *object;
     size_t next; /* index of the section to look at next */
     struct sl_str name;
-    uint64_t left; /* bytes that the sections may still have: more than the file's size only if sections overlap */
+    uint64_t left; /* bytes that the next sections may have; all have at most the file's size, unless they overlap */
 };
 
 /* Finds the next section called all->name and reads its contents. Skips sections that cannot be read or are larger than all->left, because

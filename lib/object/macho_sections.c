@@ -39,8 +39,8 @@ bool macho_is_compressed(const struct macho_section *s)
 
 bool macho_section_named(const struct macho_section *s, struct sl_str name)
 {
-    enum { LONGEST = 16 }; /* longer names are truncated */
-    size_t prefix = macho_is_compressed(s) ? 3 : 2;
+    enum { LONGEST = 16 };                          /* longer names are truncated */
+    size_t prefix = macho_is_compressed(s) ? 3 : 2; /* length of "__z" or "__" */
     if (!sl_str_starts(s->name, SL_STR("__")))
         return false;
     struct sl_str own = {s->name.data + prefix, s->name.size - prefix};

@@ -103,7 +103,7 @@ static bool add_data(void *arg, const struct sl_pdb_data *data)
     struct symbol_list *list = data->size ? &d->sized : &d->open;
     if (!add_symbol(list, address, data->size ? data->size : data->bytes_to_end, data->name))
         return false;
-    if (data->is_public || sl_map_get(&d->variables, key))
+    if (data->is_public || sl_map_get(&d->variables, key)) /* most variables come twice, but are in the set once */
         return true;
     char *copy = sl_arena_strndup(list->arena, key.data, key.size);
     void **slot = copy ? sl_map_find_or_add(&d->variables, (struct sl_str){copy, key.size}, NULL) : NULL;

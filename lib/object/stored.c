@@ -126,7 +126,7 @@ enum sl_section_store sl_object_raw_section(struct sl_object *object, struct sl_
     for (size_t i = 0; sl_object_section_info(object, i, &section); i++)
         if (sl_str_equal(section.name, name)) {
             *bytes = sl_bytes_slice(object->bytes, section.offset, section.size, &inside);
-            return inside ? SL_SECTION_STORED : SL_SECTION_ABSENT;
+            return inside ? SL_SECTION_STORED : SL_SECTION_ABSENT; /* SL_SECTION_EMPTY is for ELF only */
         }
     return SL_SECTION_ABSENT;
 }

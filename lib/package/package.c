@@ -117,7 +117,7 @@ static void set_by_archive_name(struct sl_str name, struct sl_package_source *so
     struct sl_str version = {sign + 1, name.size - (size_t)(sign - name.data) - 1};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         const char *end = version.size ? memmem(version.data, version.size, ends[i], strlen(ends[i])) : NULL;
-        if (!end || name.size >= SL_PACKAGE_NAME)
+        if (!end || name.size >= SL_PACKAGE_NAME) /* too long for source->text */
             continue;
         snprintf(source->text, sizeof source->text, "%.*s %.*s", (int)(sign - name.data), name.data,
                  (int)(end - version.data), version.data);

@@ -14,9 +14,9 @@
 enum { PIECE = 256 << 10, STEP_BYTES = 64, STORED_PIECE = 1 << 20 };
 #define RATIO_COUNTS_FROM (UINT64_C(256) << 20) /* bytes: sl_package_limits.max_ratio is checked above it */
 #define DEFAULT_RATIO     1000
-#define DECODER_MEMORY    (UINT64_C(256) << 20) /* limit of one decoder: dictionaries of xz -9 have 64 MiB */
-#define ZSTD_MEMORY       (UINT64_C(128) << 20) /* limit of a window that libzstd has by default */
-#define INDEX_MEMORY      (UINT64_C(64) << 20)  /* limit of the index of an xz file: a million blocks */
+#define DECODER_MEMORY    (UINT64_C(256) << 20) /* bytes that one decoder may use: dictionaries of xz -9 have 64 MiB */
+#define ZSTD_MEMORY       (UINT64_C(128) << 20) /* bytes: libzstd's default limit of a window */
+#define INDEX_MEMORY      (UINT64_C(64) << 20)  /* bytes for the index of an xz file: a million blocks */
 
 struct stream {
     struct sl_bytes packed;

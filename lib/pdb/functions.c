@@ -81,7 +81,7 @@ struct pdb_code_range { /* start of a procedure */
 };
 
 struct scope {
-    uint32_t node;                   /* number of the innermost function or inlined call around it; NO_NODE = none */
+    uint32_t node; /* number of the innermost function or inlined call that the scope is or is in; NO_NODE = none */
     struct pdb_code_range procedure; /* the innermost enclosing procedure */
 };
 
@@ -379,7 +379,7 @@ static bool walk_records(struct pdb_function_walk *w, struct sl_bytes symbols)
         uint16_t size = sl_read_u16(&all);
         struct sl_reader r = sl_reader(sl_read_bytes(&all, size), false);
         uint16_t kind = sl_read_u16(&r);
-        if (all.failed || r.failed)
+        if (all.failed || r.failed) /* damaged: what was read before is used */
             break;
         enum pdb_role role = get_role(kind);
         if (role == ROLE_NONE)

@@ -22,8 +22,8 @@ static struct sl_str imports_lower(struct sl_arena *arena, struct sl_str text)
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
-/* Makes the map of modules by name, at the first call. Names are compared in lower case; if two modules have the same name, the first is
- * used. False when out of memory. */
+/* Makes the map of modules by name, at the first call, and im->exports: an entry for each module, filled at its first use. Names are
+ * compared in lower case; if two modules have the same name, the first is used. False when out of memory. */
 static bool imports_prepare(struct imports *im)
 {
     if (im->exports)
@@ -38,7 +38,7 @@ static bool imports_prepare(struct imports *im)
         if (made)
             *slot = &im->pdb->modules[i];
     }
-    im->exports = exports;
+    im->exports = exports; /* set last: the map is complete */
     return exports != NULL;
 }
 
@@ -76,7 +76,7 @@ static void read_exports(struct imports *im, const struct pdb_module *module, st
         } else {
             *im->pdb->msf.no_memory = true;
         }
-        break;
+        break; /* a module has one exports subsection */
     }
     sl_arena_free(&scratch);
 }
