@@ -4,7 +4,7 @@
 
 enum { FAT_HEADER = 8, FAT_ARCH_32 = 20, FAT_ARCH_64 = 32 };
 
-/* True if the slices together are larger than the file, so that some overlap. Slices of real files do not; in a crafted file many slices
+/* True if the slices together are larger than the file, so that some overlap. Those of real files never do; in a crafted file many slices
  * over the same bytes would cost far more than the size of the file justifies. */
 static bool shares_bytes(const struct sl_archive *archive)
 {
@@ -79,6 +79,7 @@ static bool matches_debug_id(const struct sl_object_info *info, const struct sl_
     struct sl_debug_id raw = {0};
     if (!sl_debug_id_has_uuid(id))
         return false;
+    /* pdb20: both ids are of PDB 2.0 files (time stamp and age), or both are UUIDs */
     if (info->debug_id.pdb20 == id->pdb20 && memcmp(info->debug_id.uuid, id->uuid, sizeof id->uuid) == 0)
         return info->debug_id.age >= id->age;
     return info->raw_code_id.size >= 32 &&

@@ -478,8 +478,8 @@ static bool find_common_code(const struct elf *a, const struct elf *b, const str
 }
 
 /* Sets the load address of a debug file so that relative addresses are those of its program. The two may be linked at different addresses;
- * they differ as much as the addresses of a code section that both have. Without one, only files linked for fixed addresses (ET_EXEC) are
- * known to agree. Relocatable files have no load address. */
+ * they differ as much as the addresses of a code section that both have. Without such a section only files linked for fixed addresses
+ * (ET_EXEC) are known to agree. Relocatable files have no load address. */
 static void elf_relate(struct sl_object *debug, const struct sl_object *program)
 {
     const struct elf *a = debug->impl, *b = program->impl;

@@ -16,7 +16,7 @@ static bool is_macho(struct sl_bytes bytes)
 {
     struct sl_reader r = sl_reader(bytes, true);
     switch (sl_read_u32(&r)) {
-    case 0xFEEDFACE:
+    case 0xFEEDFACE: /* MH_MAGIC, MH_MAGIC_64, then both with the bytes swapped */
     case 0xFEEDFACF:
     case 0xCEFAEDFE:
     case 0xCFFAEDFE: return true;

@@ -57,7 +57,7 @@ struct sl_object {
 };
 
 struct object_block { /* memory made on demand, such as a decompressed section; in a list of the object */
-    struct object_block *next, **link;
+    struct object_block *next, **link; /* link: the pointer in the list that points to this block */
     size_t size;
     _Alignas(16) uint8_t data[];
 };

@@ -23,7 +23,7 @@ uint8_t *object_block(struct sl_object *object, size_t size)
     return block->data;
 }
 
-/* Frees memory that object_block() returned. The block's header lies in front of `data`. */
+/* Frees memory that object_block() returned, after taking its block, whose header lies in front of `data`, out of the object's list. */
 void object_block_free(struct sl_object *object, uint8_t *data)
 {
     struct object_block *block = (struct object_block *)(data - offsetof(struct object_block, data));

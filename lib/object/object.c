@@ -87,6 +87,7 @@ struct sl_object *object_open_inner(struct sl_object *outer, struct sl_bytes byt
                                       .budget = outer->budget};
     struct sl_object *inner;
     struct sl_error error;
+    /* 1: the bytes are one object; `true`: it is inside another one */
     enum sl_code code = open_object(bytes, &limits, 1, true, &inner, &error);
     if (code == SL_BUSY || code == SL_UNSUPPORTED) /* out of memory, out of budget */
         object_no_memory(outer);

@@ -68,7 +68,10 @@ bool pe_segment(const struct sl_object *object, size_t index, struct sl_segment 
     if (index >= pe->section_count)
         return false;
     const struct pe_section *s = &pe->sections[index];
-    *segment = (struct sl_segment){s->address, pe_section_size(s), pe_raw(object, s), s->executable};
+    *segment = (struct sl_segment){.address = s->address,
+                                   .memory_size = pe_section_size(s),
+                                   .bytes = pe_raw(object, s),
+                                   .executable = s->executable};
     return true;
 }
 

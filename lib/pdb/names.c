@@ -132,7 +132,7 @@ static bool print_named_type(struct name_printer *n, struct type_record *t)
 }
 
 /* Prints the types of an argument list (record `index`, 0 = none), separated by commas. `first` is false if an argument was printed before
- * the list. False if the record or a type cannot be printed. */
+ * the list. False if the record or a type cannot be printed, or if the text of the name becomes too long. */
 static bool print_arguments(struct name_printer *n, uint32_t index, bool first)
 {
     struct type_record t;
