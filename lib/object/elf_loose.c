@@ -124,7 +124,8 @@ size_t elf_loose_finish(struct elf_loose_list *list, struct sl_symbol *symbols, 
     find_ends(list);
     for (size_t i = 0; i < list->count; i++) {
         const struct elf_loose *loose = &list->items[i];
-        if (!loose->untyped) /* a function, which is in `symbols` already */
+        /* a symbol with a type is in `symbols` already; a dropped one stays there without name and size */
+        if (!loose->untyped)
             symbols[loose->index] = loose->dropped ? (struct sl_symbol){loose->symbol.address} : loose->symbol;
         else if (!loose->dropped)
             symbols[count++] = loose->symbol;

@@ -165,6 +165,7 @@ static bool join_units(struct sl_object *object, size_t first, struct sl_bytes *
         /* the copy is charged, and limited in size, like a decompressed section */
         uint8_t *out = object_may_inflate(object, size, size) ? object_block(object, size) : NULL;
         struct unit_sections all = {object, first, name, object->bytes.size};
+        /* the same sections as above, or fewer if the budget is used up meanwhile */
         while (out && next_units(&all, &part) && part.size <= size - at) {
             memcpy(out + at, part.data, part.size);
             at += part.size;

@@ -90,7 +90,7 @@ bool elf_read_dynamic(const struct sl_object *object, struct elf_dynamic *d)
             uint64_t tag = wide ? sl_read_u64(&r) : sl_read_u32(&r);
             uint64_t value = wide ? sl_read_u64(&r) : sl_read_u32(&r);
             switch (tag) {
-            case 0: return true;
+            case 0: return true; /* DT_NULL, the end; then DT_HASH, DT_STRTAB ... */
             case 4: d->hash = value; break;
             case 5: d->strtab = value; break;
             case 6: d->symtab = value; break;

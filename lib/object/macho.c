@@ -152,7 +152,7 @@ static enum sl_code read_commands(struct sl_object *object, struct macho *macho,
 {
     if (size > sl_reader_left(r))
         return macho_invalid(error, "load commands extend beyond the file", sl_reader_offset(r));
-    r->end = r->at + size;
+    r->end = r->at + size; /* no command may extend beyond the list */
     for (uint32_t i = 0; i < count; i++) {
         struct sl_reader at = *r; /* a copy, as the command's bytes include the two words read here */
         uint64_t offset = sl_reader_offset(r);

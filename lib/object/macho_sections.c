@@ -89,7 +89,8 @@ struct reloc {
     bool is_external, is_relative, is_scattered;
 };
 
-/* Reads a relocation. A scattered one (is_scattered) has another layout: its other members have no meaning. */
+/* Reads a relocation. `symbol` is the number of a symbol, if is_external, else that of a section. A scattered relocation (is_scattered) has
+ * another layout: its other members have no meaning. */
 static struct reloc read_reloc(struct sl_reader *r)
 {
     uint32_t address = sl_read_u32(r), word = sl_read_u32(r);

@@ -179,9 +179,9 @@ static struct sl_str read_text(const struct bplist *p, uint64_t index)
     return (struct sl_str){(const char *)text.data, text.size};
 }
 
-/* Finds the value of DBGOriginalUUID. The trailer at the end of the file has the numbers of the top object and of the table of offsets. The
- * top object must be a dictionary (kind 13): references to all keys, then to all values in the same order, so two readers go through
- * both. Any other form does not match the schema. */
+/* Finds the value of DBGOriginalUUID. The trailer at the end of the file has the number of the top object and the position of the table of
+ * offsets. The top object must be a dictionary (kind 13): references to all keys, then to all values in the same order, so two readers go
+ * through both. Any other form does not match the schema. */
 static enum sl_code parse_binary(struct sl_bytes bytes, struct sl_debug_id *original, struct sl_error *error)
 {
     enum { TRAILER = 32, UNUSED = 6 }; /* bytes; UNUSED: the first ones of the trailer */

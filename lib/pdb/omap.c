@@ -120,7 +120,7 @@ bool omap_find_added(struct sl_pdb *pdb)
         struct omap_pair here = pair_at(omap->to, i);
         if (!here.to || here.to >= omap->size) /* inserted code, which is no copy */
             continue;
-        uint64_t most = omap->size - here.to, length = most;
+        uint64_t most = omap->size - here.to, length = most; /* most: bytes to the end of the original program */
         if (i + 1 < count) {
             uint32_t next = pair_at(omap->to, i + 1).from;
             length = next > here.from ? next - here.from : 0;
