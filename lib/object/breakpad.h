@@ -40,8 +40,7 @@ struct sl_str breakpad_rest(struct breakpad_fields *fields);
 /* Moves past the next field and returns true if it is `word`; otherwise returns false and stays. */
 bool breakpad_word(struct breakpad_fields *fields, struct sl_str word);
 
-/* Read the next field as a number of up to 64 bits and move past the field. If it is no such number, return false, but move all the same.
- * */
+/* Read the next field as a number of up to 64 bits and move past it. If it is no such number, return false, but move all the same. */
 bool breakpad_hex(struct breakpad_fields *fields, uint64_t *value);
 bool breakpad_decimal(struct breakpad_fields *fields, uint64_t *value);
 
