@@ -73,7 +73,8 @@ bool apple_codes_are_raw(struct sl_str codes);
 struct apple_termination {            /* data NULL = unknown */
     struct sl_str domain, code, rest; /* "FRONTBOARD", "2343432205", the text after them */
 };
-/* Parses "FRONTBOARD 2343432205", "Namespace SIGNAL, Code 11 Segmentation fault: 11" or "CODESIGNING, Code 0x2". */
+/* Splits the reason of a termination into domain, code and the rest: "FRONTBOARD 2343432205" (without rest), "Namespace SIGNAL, Code 11
+ * Segmentation fault: 11" or "CODESIGNING, Code 0x2". Parts that the text lacks stay empty. */
 struct apple_termination apple_termination_parse(struct sl_str text);
 
 struct apple_causes {

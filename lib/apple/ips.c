@@ -295,7 +295,7 @@ static void read_ips_thread(struct sl_fields *s, struct ips_thread *thread)
 {
     sl_fields_object(s, NULL, thread_fields, thread);
     if (!thread->crash.name.size)
-        thread->crash.name = thread->queue.size ? thread->queue : (struct sl_str){NULL, 0};
+        thread->crash.name = thread->queue.size ? thread->queue : (struct sl_str){NULL, 0}; /* an empty name is none */
     if (thread->triggered)
         thread->crash.requesting = SL_REQUESTING_THREAD_YES;
 }
@@ -358,7 +358,8 @@ static void add_texts(struct sl_json *j, struct sl_buf *lines)
     }
 }
 
-/* Moves the text of `lines` to the arena and frees `lines`. Returns data NULL if it is empty; also, and records it, if out of memory. */
+/* Moves the text of `lines` to the arena and frees `lines`. Returns data NULL if there is no text, or, with r->no_memory set, if memory is
+ * short (`failed`: already while the text was written). */
 static struct sl_str move_texts_to_arena(struct ips_reader *r, struct sl_buf *lines)
 {
     if (!lines->size && !lines->failed) {
@@ -492,14 +493,14 @@ static const struct sl_field os_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Reads the operating system from "osVersion" of the body; from the header what is absent there: name with version, or the build. The
- * architecture is that of "cpuType", else of the first image with a known one. */
+/* Reads the operating system from "osVersion" of the body. The header (the JSON line before it) gives name and version if the body has no
+ * name, and the build if the body has none. The architecture is that of "cpuType", else of the first image with a known one. */
 static void read_system(struct ips_reader *r, const struct apple_header *header)
 {
     struct sl_crash_system *system = &r->crash->system;
     struct ips_os os = {.train = {NULL, 0}};
     member_object(r, r->body.os_version, os_fields, &os);
-    apple_os(header->os_version, true, system);
+    apple_os(header->os_version, true, system); /* true: splits names of any system, not only "Mac OS X" */
     if (os.train.size) {
         struct sl_str build = system->os_build;
         *system =

@@ -292,7 +292,7 @@ bool apple_image_line(struct sl_str line, struct apple_image_line *image)
     bool dash = take_word(&line, "-");
     take_blanks(&line);
     enum apple_number end = take_hex(&line, &image->end);
-    if (end == APPLE_NONE && take_word(&line, "???")) { /* spindump writes it for executables */
+    if (end == APPLE_NONE && take_word(&line, "???")) { /* spindump writes it for executables: the end is unknown */
         image->end = image->begin;
         end = begin;
     }

@@ -118,7 +118,7 @@ static bool read_thread_row(struct samples_reader *s, struct sl_str line)
 {
     struct sl_samples_thread thread = {.name = {NULL, 0}};
     struct sl_str rest = sl_str_trimmed(line);
-    uint64_t count;
+    uint64_t count; /* not used: find_callers() adds up the samples of the thread */
     if (apple_take_number(&rest, &count) != APPLE_NUMBER || !skip_prefix(&rest, " Thread_"))
         return false;
     thread.has_id = apple_take_number(&rest, &thread.id) == APPLE_NUMBER;

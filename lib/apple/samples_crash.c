@@ -53,7 +53,7 @@ static void find_paths(struct samples_filler *f)
         if (row->thread == SL_SAMPLES_NONE || samples->threads[row->thread].process != f->process ||
             row->children >= row->count)
             continue;
-        struct sampled_path *path = apple_add(&f->paths, f->budget, COST_PER_LABEL); /* costs no more than a label */
+        struct sampled_path *path = apple_add(&f->paths, f->budget, COST_PER_LABEL); /* as small as a label */
         if (path)
             *path = (struct sampled_path){(uint32_t)i, row->thread, row->count - row->children};
         f->no_memory |= !path;

@@ -131,11 +131,11 @@ static bool read_location(struct sl_str line, size_t at, struct sl_samples_row *
         row->is_kernel = sl_str_starts(rest, SL_STR("<Kernel mode>"));
         return rest.size && (rest.data[0] == '<' || sl_str_starts(rest, SL_STR("???")));
     }
-    struct sl_str address = text_from(rest, bracket + 2);
+    struct sl_str address = text_from(rest, bracket + 2); /* after " [" */
     if (!apple_next_address(&address, &row->address))
         return false;
     row->has_address = true;
-    row->has_several = address.size && address.data[0] == ',';
+    row->has_several = address.size && address.data[0] == ','; /* "[0x1000,0x1010,...]": the first one is read */
     size_t close = find_first(address, SL_STR("]"));
     row->tail = close < address.size ? line.size - address.size + close + 1 : line.size;
     while (end && sl_is_blank(rest.data[end - 1]))

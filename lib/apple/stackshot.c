@@ -132,7 +132,7 @@ static void read_shot_images(struct shot_reader *r)
     r->no_memory |= j.busy;
     r->image_count = images.count;
     r->images = sl_arena_array_finish(&images);
-    r->no_memory |= !r->images;
+    r->no_memory |= !r->images; /* an empty array is not NULL */
 }
 
 /* Makes modules of the images that have a UUID and contain a frame. The report has no sizes of images: a module extends only to its highest
@@ -159,7 +159,8 @@ static void add_shot_modules(struct shot_reader *r)
 /* ---- threads ---- */
 
 /* Parses [[image, offset], ..], innermost first, and appends the frames. `enters_kernel`: the first frame was in a system call, so its
- * address is exact, not a return address. An image index that is unknown leaves the offset alone as the address. */
+ * address is exact, not a return address. For an unknown image the offset alone is the address. Raises `reach` of each
+ * image to the end of its highest frame. */
 static void read_shot_frames(struct shot_reader *r, struct sl_json *j, bool enters_kernel,
                              struct sl_arena_array *frames)
 {
@@ -167,7 +168,7 @@ static void read_shot_frames(struct shot_reader *r, struct sl_json *j, bool ente
     if (!sl_json_array(j)) /* no array, or `null`: no frames */
         return;
     while (sl_json_next(j, &(struct sl_str){NULL, 0}) && !r->no_memory) {
-        uint64_t numbers[2] = {UINT64_MAX, 0};
+        uint64_t numbers[2] = {UINT64_MAX, 0}; /* image and offset; UINT64_MAX: no image has this index */
         if (!sl_json_array(j))
             continue;
         for (size_t i = 0; sl_json_next(j, &(struct sl_str){NULL, 0}); i++)

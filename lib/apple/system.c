@@ -21,7 +21,7 @@ static int take_digits(struct sl_str *rest, unsigned digits, const char *behind)
 /* Converts a time zone, "+0200" or "+02:00", to seconds east of UTC. False if malformed. */
 static bool take_zone(struct sl_str text, int *seconds)
 {
-    struct sl_str rest = {text.data + 1, text.size - 1};
+    struct sl_str rest = {text.data + 1, text.size - 1}; /* not read if the text is empty */
     bool colon = text.size == 6 && text.data[3] == ':';
     if (text.size != (colon ? 6 : 5) || (text.data[0] != '+' && text.data[0] != '-'))
         return false;
@@ -34,7 +34,7 @@ static bool take_zone(struct sl_str text, int *seconds)
 bool apple_time(struct sl_str text, int64_t *seconds)
 {
     int zone;
-    struct tm tm = {0}, same;
+    struct tm tm = {0}, normalised;
     text = sl_str_trimmed(text);
     tm.tm_year = take_digits(&text, 4, "-") - 1900;
     tm.tm_mon = take_digits(&text, 2, "-") - 1;
@@ -52,10 +52,10 @@ bool apple_time(struct sl_str text, int64_t *seconds)
     if (tm.tm_year < -1900 || tm.tm_mon < 0 || tm.tm_mday < 1 || tm.tm_hour < 0 || tm.tm_hour > 23 || tm.tm_min < 0 ||
         tm.tm_min > 59 || tm.tm_sec < 0 || tm.tm_sec > 60)
         return false;
-    same = tm;
-    *seconds = (int64_t)timegm(&same) - zone;
+    normalised = tm;
+    *seconds = (int64_t)timegm(&normalised) - zone;
     /* timegm() turns a 30th of February into a day of March, which is rejected; a leap second may change the day too */
-    return tm.tm_sec == 60 || (same.tm_mon == tm.tm_mon && same.tm_mday == tm.tm_mday);
+    return tm.tm_sec == 60 || (normalised.tm_mon == tm.tm_mon && normalised.tm_mday == tm.tm_mday);
 }
 
 /* ---- operating system ---- */
@@ -107,7 +107,7 @@ static bool all_hex(struct sl_str text)
     return true;
 }
 
-/* True for three numbers separated by dots. */
+/* True for three numbers of any length separated by dots. */
 static bool is_mac_version(struct sl_str version)
 {
     uint64_t value;

@@ -111,7 +111,8 @@ static void open_exception(struct text_reader *t)
         (struct sl_crash_thread){.name = SL_STR(SL_APPLE_LAST_EXCEPTION), .requesting = SL_REQUESTING_THREAD_NO};
 }
 
-/* Records a line that names a thread. It may come before or after the thread, so name_threads() uses it at the end of the report. */
+/* Records a line like "Thread 5 name: worker", which also ends the section before it. The line may come before or after the thread, so
+ * name_threads() uses it at the end of the report; there the highest line_index of a thread wins. */
 static void add_label(struct text_reader *t, const struct apple_thread_line *line)
 {
     t->state = IN_ROOT;
@@ -411,7 +412,8 @@ static void put_all_causes(struct text_reader *t, struct sl_str information)
     t->no_memory |= any && !t->crash->details.data;
 }
 
-/* Sets reason, details, time and system from the values of the keys. Without the option all_causes the details are the first that the
+/* Sets reason, details, time and system from the values of the keys; `header`, the JSON line before the text, gives time and system that
+ * are absent there. Without the option all_causes the details are the first that the
  * report has of: application information, the exception's message, its subtype, its codes. */
 static void finish_head(struct text_reader *t, const struct apple_header *header)
 {
