@@ -40,7 +40,7 @@ void sl_budget_limit(struct sl_budget *budget, uint64_t memory, bool (*expired)(
 {
     budget->memory_limit = memory;
     atomic_store(&budget->memory, memory_at_first(budget));
-    atomic_store(&budget->lowest, memory_at_first(budget));
+    atomic_store(&budget->lowest, memory_at_first(budget)); /* the least that was ever left */
     budget->expired = expired;
     budget->arg = arg;
 }

@@ -149,6 +149,7 @@ bool sl_write_sparse(int fd, struct sl_bytes bytes)
         return sl_write_all(fd, bytes);
     while (bytes.size) {
         size_t size = count_zeros(bytes, (uint64_t)at); /* if not 0, these are skipped instead of written */
+        /* else the bytes up to the next block of zeros are written */
         if (!size && !sl_write_all(fd, sl_bytes_part(bytes, 0, size = count_data(bytes, (uint64_t)at))))
             return false;
         at += (off_t)size;

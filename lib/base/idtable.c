@@ -17,7 +17,7 @@ bool sl_id_table_grow(struct sl_id_table *table, struct sl_account *account)
         if (!sl_id_table_has(table, &table->slots[i]))
             continue;
         size_t at = table->slots[i].hash & (capacity - 1);
-        while (slots[at].number)
+        while (slots[at].number) /* not 0: the slot is in use */
             at = (at + 1) & (capacity - 1);
         slots[at] = table->slots[i];
     }

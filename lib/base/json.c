@@ -38,8 +38,8 @@ static inline int at(const struct sl_json *j, size_t ahead)
     return j->text.size - j->at > ahead ? (unsigned char)j->text.data[j->at + ahead] : -1;
 }
 
-/* Skips the comment that begins here: `// ...` up to the end of the line or of the document; the form of this comment up to its star and
- * slash, which must be there. */
+/* Skips the comment that begins here. One with two slashes ends with the line or the document; one like this comment, with slash and star,
+ * ends with star and slash, and the reader fails if these are missing. */
 static void skip_comment(struct sl_json *j)
 {
     bool line = at(j, 1) == '/';
@@ -263,7 +263,7 @@ static bool unescape(struct sl_json *j, struct sl_str raw, struct sl_str *out)
         return sl_json_no_memory(j);
     size_t size = sl_json_unescape(raw, copy);
     copy[size] = '\0';
-    sl_arena_trim(j->arena, copy + size + 1);
+    sl_arena_trim(j->arena, copy + size + 1); /* gives back the bytes after the text */
     *out = (struct sl_str){copy, size};
     return true;
 }
@@ -360,7 +360,7 @@ static bool enter(struct sl_json *j, bool object)
     *word = object ? *word | bit : *word & ~bit;
     j->at++;
     j->depth++;
-    j->fresh = true;
+    j->fresh = true; /* its first member has no comma before it */
     return true;
 }
 
@@ -478,7 +478,7 @@ bool sl_json_integer(struct sl_str number, bool *negative, uint64_t *magnitude)
     return !*negative || v <= UINT64_C(1) << 63;
 }
 
-/* Reads an integer; skips any other value. */
+/* Reads an integer of at most 64 bits. False for any other value, which is skipped, and if the reader fails. */
 static bool integer(struct sl_json *j, bool *negative, uint64_t *magnitude)
 {
     struct sl_str text;
@@ -502,7 +502,7 @@ bool sl_json_i64(struct sl_json *j, int64_t *out)
     bool negative;
     uint64_t magnitude;
     bool good = integer(j, &negative, &magnitude) && (negative || magnitude <= INT64_MAX);
-    /* the magnitude of INT64_MIN is no int64_t: negate while it is unsigned */
+    /* The magnitude of INT64_MIN, 2^63, is no int64_t: negate while it is unsigned. integer() fails for a larger negative one. */
     *out = !good ? 0 : negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
     return good;
 }

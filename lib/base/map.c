@@ -36,7 +36,7 @@ void sl_map_detach_budget(struct sl_map *map)
 }
 
 /* Returns the entry of a key with this hash; NULL if there is none. Removed entries are marked as dead, so that the search continues after
- * them. */
+ * them. The loop ends because map_grow() always leaves empty entries. */
 static struct sl_map_entry *map_find(const struct sl_map *map, struct sl_str key, uint64_t hash)
 {
     if (!map->capacity)

@@ -42,7 +42,8 @@ bool sl_spill_reserve(struct sl_spill *s, size_t size)
         return true;
     size_t wanted = s->capacity + s->capacity / 2;
     wanted = wanted < size ? size : wanted;
-    if (wanted > SIZE_MAX / 2 || (s->may_spill && wanted > part_size / 2)) /* stays far from the next array's part */
+    /* an array has `part_size` bytes of the file, and stays far from the part of the next one */
+    if (wanted > SIZE_MAX / 2 || (s->may_spill && wanted > part_size / 2))
         return false;
     wanted = (wanted + STEP - 1) / STEP * STEP;
     if (!s->in_file && s->may_spill && wanted > IN_MEMORY)
