@@ -78,7 +78,7 @@ static void prepare_files(struct breakpad_prepared *p, const struct sl_function_
 {
     struct sl_buf path = {0};
     p->file_count = batch->file_count;
-    p->files = SL_ARENA_ARRAY(p->arena, struct sl_str, p->file_count + 1);
+    p->files = SL_ARENA_ARRAY(p->arena, struct sl_str, p->file_count + 1); /* + 1: never an array of 0 bytes */
     for (size_t i = 0; p->files && i < p->file_count; i++) {
         const struct sl_file *file = &batch->files[i];
         sl_buf_clear(&path);
@@ -169,7 +169,7 @@ static uint32_t file_number(const struct numbers *n, uint32_t file)
 }
 
 /* Encodes the lines of a record, whose function begins at `start`. An address is the difference to the end of the line before, a file the
- * difference to the file before: small numbers need few bytes. write.c decodes them. */
+ * difference to the file before: small numbers need few bytes. write.c decodes them. `n` has the writer's numbers of the batch's files. */
 static void encode_lines(struct sl_buf *out, uint64_t start, const struct flat_line *lines, size_t count,
                          const struct numbers *n)
 {
@@ -194,7 +194,7 @@ static bool same_call(const struct flat_inline *a, const struct flat_inline *b)
 }
 
 /* Encodes the inlined calls of a record, whose function begins at `start`. The ranges of one call follow each other and are written
- * together, as in an INLINE record. */
+ * together, as in an INLINE record. `n` has the writer's numbers of the batch's files and names. */
 static void encode_inlines(struct sl_buf *out, uint64_t start, const struct flat_inline *inlines, size_t count,
                            const struct numbers *n)
 {
@@ -322,6 +322,7 @@ bool sl_breakpad_writer_symbols(struct sl_breakpad_writer *w, const struct sl_sy
     if (count > UINT32_MAX - w->symbol_count ||
         !sl_account_grow(&w->account, &w->symbols, &w->symbol_capacity, w->symbol_count + count, sizeof *w->symbols))
         return false;
+    /* each gets its index as `order`: of several symbols at one address the writer names the first */
     for (size_t i = 0; i < count; i++) {
         const struct sl_symbol *s = &symbols[i];
         struct breakpad_symbol symbol = {s->address,    s->size,    s->name, (uint32_t)w->symbol_count,

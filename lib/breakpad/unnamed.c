@@ -23,8 +23,8 @@ struct breakpad_coverage {
     uint64_t end; /* the highest end of a function that begins before the range */
 };
 
-/* True if one of the first `record_count` functions has code in the range, or a symbol begins in it. Call it with ascending ranges: `c`
- * only moves forward. */
+/* True if one of the first `record_count` functions has code in the range, or a symbol begins in it. Call it with ascending ranges: `c`,
+ * the positions in both lists and the highest end of the functions before them, only moves forward. */
 static bool is_covered(const struct sl_breakpad_writer *w, size_t record_count, struct breakpad_coverage *c,
                        struct code_range range)
 {

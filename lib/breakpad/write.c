@@ -138,7 +138,8 @@ struct symbol_merge {
     uint64_t covered;          /* the highest end of a function that begins before the address */
 };
 
-/* Moves p->next and p->covered to `address`, which must not be less than the last one. Returns the number of records (functions) that begin
+/* Moves p->next (a function) to `address`, which must not be less than the last one, and p->covered to the highest end of the functions
+ * before it. Returns the number of records (functions) that begin
  * there; the first is p->next. */
 static size_t records_at(struct symbol_merge *p, uint64_t address)
 {
@@ -164,7 +165,7 @@ static void resume_symbols(struct symbol_merge *p, uint64_t limit)
         inner = sl_nesting_at(&p->nesting, end);
         if (!inner || records_at(p, end) || end < p->covered)
             continue;
-        struct breakpad_symbol rest = w->symbols[inner->tag];
+        struct breakpad_symbol rest = w->symbols[inner->tag]; /* tag: the index of the symbol */
         rest.address = end;
         rest.parameters = 0; /* it is not the symbol's entry */
         use_symbols(p->text, &rest, 1, NULL, 0);

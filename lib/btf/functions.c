@@ -83,7 +83,7 @@ static uint32_t intern_file(struct btf_reader *b, uint32_t path)
     if (!path || path >= b->tables.strings.size)
         return SL_NO_FILE;
     if (b->file_at[path])
-        return b->file_at[path] - 1;
+        return b->file_at[path] - 1; /* stored plus 1: 0 is a path that is not used yet */
     struct sl_str name = btf_text(&b->tables, path);
     b->tables.account.failed =
         b->tables.account.failed ||

@@ -127,7 +127,7 @@ static void index_sections(struct btf_tables *t)
                                              sizeof *t->sections);
         if (!t->account.failed && is_new) {
             t->sections[t->section_count++] = (struct btf_section){info, false};
-            *slot = (void *)(uintptr_t)t->section_count;
+            *slot = (void *)(uintptr_t)t->section_count; /* its index plus 1 */
         } else if (!t->account.failed) {
             t->sections[(uintptr_t)*slot - 1].is_double = true;
         }

@@ -49,6 +49,8 @@ static size_t find_packed_text(struct sl_packer *packer, struct sl_str text)
     return 0;
 }
 
+/* Writes the size and the bytes. Instead of the size stands `no_text` for data NULL, or `known_text` for a long text that was packed before
+ * and whose number follows. */
 void sl_pack_text(struct sl_packer *packer, struct sl_str text)
 {
     size_t known = text.data && text.size >= SL_PACK_LONG ? find_packed_text(packer, text) : 0;
@@ -83,6 +85,7 @@ struct sl_str sl_unpack_text(struct sl_unpacker *u)
     struct sl_str text = {(const char *)bytes.data, bytes.size};
     if (!r->failed && !sl_str_is_utf8(text))
         r->failed = true;
+    /* numbered in the order in which the packer numbered them */
     if (!r->failed && size >= SL_PACK_LONG && !remember_text(u, text))
         u->no_memory = true;
     return r->failed ? (struct sl_str){NULL, 0} : text;
