@@ -135,7 +135,7 @@ enum sl_language sl_demangle_detect(struct sl_str name)
         return SL_LANG_UNKNOWN;
     if (is_objc(name))
         return SL_LANG_OBJC;
-    if (is_rust(name))
+    if (is_rust(name)) /* before C++: the legacy mangling is also a well-formed C++ name */
         return SL_LANG_RUST;
     if (itanium_prefix(name) || is_microsoft(name))
         return SL_LANG_CPP;

@@ -14,7 +14,7 @@ static void print_type(struct microsoft_printer *p, const struct ms_type *type);
 static void print_symbol(struct microsoft_printer *p, const struct ms_symbol *symbol);
 
 /* Counts a node that is printed; false, and printing fails, when a limit is exceeded. */
-static bool count_node(struct microsoft_printer *p)
+static bool count_node_within_limit(struct microsoft_printer *p)
 {
     p->failed = p->failed || ++p->nodes > MAX_NODES || p->out->size - p->start > p->limit || p->out->failed;
     return !p->failed;
@@ -83,7 +83,7 @@ static bool needs_brackets(const struct ms_type *pointer)
 /* Prints the part of a type before the declared name: "int (*" of "int (*)[3]". */
 static void print_before(struct microsoft_printer *p, const struct ms_type *type)
 {
-    if (!count_node(p))
+    if (!count_node_within_limit(p))
         return;
     switch (type->kind) {
     case MS_PRIMITIVE: sl_buf_str(p->out, type->text); break;
@@ -93,7 +93,7 @@ static void print_before(struct microsoft_printer *p, const struct ms_type *type
         if (needs_brackets(type) || type->name)
             space(p);
         text(p, needs_brackets(type) ? "(" : "");
-        if (type->name) {
+        if (type->name) { /* a pointer to member: "int C::*" */
             print_name(p, type->name);
             text(p, "::");
         }
@@ -119,7 +119,7 @@ static void print_before(struct microsoft_printer *p, const struct ms_type *type
 /* Prints the part of a type after the declared name: ")[3]" of "int (*)[3]". */
 static void print_behind(struct microsoft_printer *p, const struct ms_type *type)
 {
-    if (!count_node(p))
+    if (!count_node_within_limit(p))
         return;
     if (type->kind == MS_POINTER) {
         text(p, needs_brackets(type) ? ")" : "");
@@ -161,7 +161,7 @@ static void print_arguments(struct microsoft_printer *p, const struct ms_piece *
 /* Prints a component of a name with its template arguments. Constructors and destructors have the name of the scope around them. */
 static void print_piece(struct microsoft_printer *p, const struct ms_piece *piece)
 {
-    if (!count_node(p))
+    if (!count_node_within_limit(p))
         return;
     switch (piece->kind) {
     case MS_TEXT: sl_buf_str(p->out, piece->text); break;
@@ -216,7 +216,7 @@ static void print_name(struct microsoft_printer *p, const struct ms_name *name)
  * thunk `adjustor`, a table `before` and `behind`; table_for is the type that a RTTI descriptor describes. */
 static void print_symbol(struct microsoft_printer *p, const struct ms_symbol *symbol)
 {
-    if (!count_node(p))
+    if (!count_node_within_limit(p))
         return;
     /* result: the result type of a function; of a variable its type */
     const struct ms_type *type = symbol->type, *result = symbol->is_function && type ? type->inner : type;

@@ -303,7 +303,8 @@ static struct ms_type *read_unqualified(struct ms_reader *r)
     return read_primitive(r);
 }
 
-/* Every recursive reading of types passes through here, so the nesting is limited here. */
+/* Qualifiers before the type are read with MS_QUALIFIED, with MS_RESULT only after a question mark, with MS_BARE never. Every recursive
+ * reading of types passes through here, so the nesting is limited here (ms_enter). */
 struct ms_type *ms_read_type(struct ms_reader *r, enum ms_mode mode)
 {
     uint8_t quals = 0;

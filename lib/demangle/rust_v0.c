@@ -63,7 +63,7 @@ static void show_identifier(struct rust_v0_printer *v, struct identifier id)
     size_t count;
     if (!id.punycode.size) {
         v0_put(v, id.ascii);
-    } else if (v->out && decode_punycode(id, chars, &count)) {
+    } else if (v->out && decode_punycode(id, chars, &count)) { /* without output nothing needs decoding */
         for (size_t i = 0; i < count; i++)
             v0_put_char(v, chars[i]);
     } else {
@@ -89,7 +89,7 @@ static bool follow(struct rust_v0_printer *v, size_t *back)
     if (v->failed || !v->out || !v0_enter(v))
         return false;
     *back = v->at;
-    v->at = (size_t)target;
+    v->at = (size_t)target; /* come_back() pairs v0_enter() with v0_leave() */
     return true;
 }
 
@@ -148,7 +148,7 @@ static void generic_argument(struct rust_v0_printer *v)
     if (v0_eat(v, 'L'))
         show_lifetime(v, v0_base62(v));
     else if (v0_eat(v, 'K'))
-        constant(v, false);
+        constant(v, false); /* false: not part of another constant */
     else
         type(v);
 }
@@ -598,8 +598,9 @@ bool rust_v0(struct sl_str name, struct sl_buf *out, size_t limit)
     struct rust_v0_printer v = {
         .text = {name.data + skip + 1, name.size - skip - 1}, .out = out, .end = out ? out->size + limit : 0};
     struct sl_str suffix;
-    path(&v, true);
-    if (v0_peek(&v) >= 'A' && v0_peek(&v) <= 'Z') { /* the crate that instantiated a generic function: not printed */
+    path(&v, true); /* true: a symbol is a value, "f::<u8>" */
+    /* the crate that instantiated a generic function may follow; it is not printed */
+    if (v0_peek(&v) >= 'A' && v0_peek(&v) <= 'Z') {
         v.out = NULL;
         path(&v, false);
         v.out = out;

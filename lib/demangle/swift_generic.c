@@ -138,7 +138,7 @@ static struct swift_node *read_subject(struct swift_reader *r, enum subject kind
 static struct swift_node *requirement(struct swift_reader *r, enum relation relation, enum subject kind)
 {
     uint32_t bit = 0;
-    if (relation == INVERSE && !reader_index(r, &bit))
+    if (relation == INVERSE && !reader_index(r, &bit)) /* which protocol it does not conform to: 0 Copyable */
         return NULL;
     struct swift_node *subject = read_subject(r, kind), *object = NULL;
     if (!subject)
@@ -199,7 +199,8 @@ struct swift_node *generic_signature(struct swift_reader *r, bool counts)
 
 /* ---- conformances ---- */
 
-/* Pops a conformance: type, protocol, module, and for a generic type a signature. Only the type is printed, so this is returned. */
+/* Pops a conformance: type, protocol, module, and for a generic type a signature. Returns what is printed of it: the type, after its
+ * signature if there is one. */
 struct swift_node *generic_conformance(struct swift_reader *r)
 {
     struct swift_node *signature = reader_pop_kind(r, N_SIGNATURE);
@@ -318,6 +319,7 @@ struct swift_node *generic_bind(struct swift_reader *r, struct swift_node *nomin
 {
     enum { MAX_CONTEXTS = 256 };
     struct swift_node *result = NULL;
+    /* without children (count) it is no declaration */
     if (!nominal || !nominal->count || from >= lists->count || ++r->depth > MAX_CONTEXTS)
         return NULL;
     struct swift_node *arguments = lists->children[from];
