@@ -205,7 +205,7 @@ enum sl_code sl_apple_read(struct sl_bytes bytes, const struct sl_apple_options 
 
 bool sl_apple_is_text(struct sl_str text)
 {
-    enum { LINES = 20000 }; /* are searched at most */
+    enum { LINES = 20000 }; /* searched at most: limits the work for large texts */
     struct apple_thread_line thread;
     struct apple_frame_line frame;
     struct sl_str line;

@@ -9,8 +9,8 @@
 #include "crash/crash.h"
 
 struct sl_apple_options {
-    /* True: frames keep the function, file and line that the report gives. False: frames of texts lose all of them; frames of JSON reports
-     * only the offset in the function. */
+    /* True: frames keep the function, file and line that the report gives. False: those of text reports are dropped; those of JSON reports
+     * are kept, without the offset of the address in the function. */
     bool names_from_report;
     /* True: the system in a text report is split into name, version and build; false: only if it is Mac OS X. JSON is always split. */
     bool split_os_version;

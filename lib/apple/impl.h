@@ -21,7 +21,8 @@ struct apple_budget {
     bool used_up;  /* true after something did not fit */
 };
 
-/* Bytes that one item takes from the budget of its report: the size of the item and an estimate of what callers allocate for it. */
+/* Bytes that one item takes from the budget of its report: the size of the item and an estimate of what callers allocate for it. A label is
+ * a line of a text report that only names a thread. */
 enum { COST_PER_IMAGE = 448, COST_PER_THREAD = 176, COST_PER_FRAME = 72, COST_PER_REGISTER = 96, COST_PER_LABEL = 48 };
 
 /* Appends a zeroed item to `items` and takes `cost` bytes from `budget`; returns NULL if fewer are left or memory is short. */

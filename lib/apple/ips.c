@@ -77,7 +77,7 @@ static void record_json_failure(struct ips_reader *r, const struct sl_json *j)
     r->no_memory |= j->failed;
 }
 
-/* Returns a member that is a string; data NULL for anything else. */
+/* Returns a member that is a string; data NULL for anything else, or, with r->no_memory set, when memory or budget is used up. */
 static struct sl_str member_text(struct ips_reader *r, struct sl_str member)
 {
     struct sl_json j = member_reader(r, member);
@@ -96,7 +96,7 @@ static bool read_ips_body(struct ips_reader *r, struct sl_json *j)
         return sl_json_no_memory(j);
     sl_json_read_object(j, body_fields, &r->body); /* `j` keeps a failure: sl_json_end() then returns false */
     for (size_t i = 0; i < EXTRAS; i++) {
-        const struct sl_field *field = &body_fields[i];
+        const struct sl_field *field = &body_fields[i]; /* `offset`: the place of its text in r->body */
         struct sl_str value = *(const struct sl_str *)(const void *)((const char *)&r->body + field->offset);
         if (value.data)
             extras[r->crash->extra_count++] = (struct sl_crash_extra){field->key, value};
@@ -193,8 +193,8 @@ static bool read_ips_frame(const struct ips_reader *r, struct sl_fields *s, stru
     return read.offset.set && !read.is_inlined;
 }
 
-/* The sl_field_read of "frames": reads the array into `out`, a struct sl_crash_thread. Leaves inlined frames out, as symbolication adds
- * them again. False if the value is no array, or if memory or budget is used up. */
+/* The sl_field_read of "frames": reads the array, whose path in the document is `at`, into `out`, a struct sl_crash_thread. Leaves
+ * inlined frames out, as symbolication adds them again. False if the value is no array, or if memory or budget is used up. */
 static bool read_ips_frames(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct ips_reader *r = s->context;
@@ -253,8 +253,9 @@ static void read_register_array(struct ips_reader *r, struct sl_json *j, struct 
         }
 }
 
-/* The sl_field_read of "threadState": reads the registers into `out`, a struct sl_crash_thread. A member is one register, like
- * "pc": {"value": 1}, or the array of numbered ones. False if the value is no object, or when memory or budget is used up. */
+/* The sl_field_read of "threadState": reads the registers into `out`, a struct sl_crash_thread; `at` is the path of the value in the
+ * document. A member is one register, like "pc": {"value": 1}, or the array of numbered ones. False if the value is no object, or when
+ * memory or budget is used up. */
 static bool read_thread_state(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct ips_reader *r = s->context;
@@ -468,6 +469,7 @@ static void read_reason(struct ips_reader *r)
     struct sl_json j = member_reader(r, r->body.information);
     add_texts(&j, &information);
     record_json_failure(r, &j);
+    /* from the best to the worst; the first that is not empty is used */
     const struct sl_str details[] = {move_texts_to_arena(r, &information), exception.message, exception.subtype,
                                      move_texts_to_arena(r, &termination.details), exception.codes};
     struct apple_causes causes = {.information = details[0],

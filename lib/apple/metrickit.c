@@ -350,7 +350,7 @@ static const char *signal_name(uint64_t number)
 }
 
 /* Makes reason (exception and signal, else the hang) and details from the values that were read, and sets time and system. Lack of memory
- * is recorded. */
+ * is recorded. Sets only the counts of threads and modules: the caller sets the arrays. */
 static void finish_metrickit(struct metrickit *m)
 {
     struct sl_crash *crash = m->crash;

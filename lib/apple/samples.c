@@ -424,7 +424,7 @@ enum sl_code sl_samples_read(struct sl_str text, struct sl_arena *arena, struct 
 
 bool sl_samples_is_text(struct sl_str text)
 {
-    enum { LINES = 2000 }; /* are searched at most */
+    enum { LINES = 2000 }; /* searched at most: limits the work for large texts */
     struct sl_str line;
     bool has_steps = false; /* the head of spindump; a "Thread 0x" alone occurs in other texts too */
     bool after_graph = false;

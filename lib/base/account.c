@@ -39,6 +39,7 @@ void *sl_account_alloc(struct sl_account *account, size_t count, size_t item)
     return items;
 }
 
+/* Frees an array of `count` items of `item` bytes, and uncharges it from the budget. */
 void sl_account_free(struct sl_account *account, void *items, size_t count, size_t item)
 {
     if (!items)

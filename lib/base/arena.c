@@ -210,6 +210,7 @@ static void arena_join(struct sl_arena *arena, struct sl_arena_chunk *chunk)
     *link = chunk;
 }
 
+/* Returns the items, now in the arena; NULL when out of memory, not NULL for zero items. */
 void *sl_arena_array_finish(struct sl_arena_array *array)
 {
     size_t size = array->count * array->item;

@@ -90,6 +90,7 @@ void sl_buf_u64(struct sl_buf *buf, uint64_t v)
     add_little(buf, v, 8);
 }
 
+/* Appends an unsigned LEB128 number: 7 bits in each byte, the lowest first; 0x80 marks that more follow. */
 void sl_buf_uleb(struct sl_buf *buf, uint64_t v)
 {
     while (v >= 0x80) {
@@ -99,6 +100,7 @@ void sl_buf_uleb(struct sl_buf *buf, uint64_t v)
     sl_buf_u8(buf, (uint8_t)v);
 }
 
+/* Appends a signed LEB128 number. */
 void sl_buf_sleb(struct sl_buf *buf, int64_t v)
 {
     for (;;) {
@@ -167,6 +169,7 @@ void sl_buf_number(struct sl_buf *buf, uint64_t value, char end)
     sl_buf_add(buf, digits + at, sizeof digits - at);
 }
 
+/* Appends a number in lower-case hex digits, then the character `end`. */
 void sl_buf_number_hex(struct sl_buf *buf, uint64_t value, char end)
 {
     char digits[17]; /* filled from its end: `end`, then the last digit first */

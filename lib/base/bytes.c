@@ -50,6 +50,7 @@ bool sl_parse_u64(struct sl_str digits, uint64_t *value)
     return digits.size != 0;
 }
 
+/* Parses hex digits and nothing else, without a prefix; false for any other text and above 64 bits. */
 bool sl_parse_hex_u64(struct sl_str digits, uint64_t *value)
 {
     uint64_t v = 0;
@@ -144,6 +145,7 @@ uint64_t sl_read_uint(struct sl_reader *r, unsigned size)
     }
 }
 
+/* Reads an unsigned LEB128 number; fails if it has more than ten bytes or does not fit into 64 bits. */
 uint64_t sl_read_uleb_slow(struct sl_reader *r)
 {
     uint64_t value = 0;
@@ -162,6 +164,7 @@ uint64_t sl_read_uleb_slow(struct sl_reader *r)
     return 0;
 }
 
+/* Reads a signed LEB128 number (DWARF 5, section 7.6); fails if it has more than ten bytes or does not fit into 64 bits. */
 int64_t sl_read_sleb(struct sl_reader *r)
 {
     uint64_t value = 0;

@@ -28,6 +28,7 @@ int sl_fstat(int fd, struct stat *st)
     return (int)syscall(SYS_fstat, fd, st);
 }
 
+/* Maps the open regular file `fd`, which stays open, read-only and shared. SL_INTERNAL if it is no regular file. */
 enum sl_code sl_map_fd(int fd, struct sl_mapping *mapping, struct sl_error *error)
 {
     /* an empty file cannot be mapped: its bytes are an empty string, and `mapped` is 0 so that nothing is unmapped */
@@ -104,6 +105,7 @@ bool sl_write_all(int fd, struct sl_bytes bytes)
     return true;
 }
 
+/* Writes all of `bytes` at `offset` of the file. False: see errno. */
 bool sl_write_all_at(int fd, struct sl_bytes bytes, uint64_t offset)
 {
     while (bytes.size) {

@@ -530,6 +530,7 @@ bool sl_json_bool(struct sl_json *j, bool *out)
     return is && !j->failed;
 }
 
+/* Reads a string. Skips a value of another type: false, with data NULL. */
 bool sl_json_text(struct sl_json *j, struct sl_str *out)
 {
     if (sl_json_peek(j) == SL_JSON_STRING)
@@ -604,7 +605,7 @@ bool sl_json_end(struct sl_json *j)
     return !j->failed;
 }
 
-/* The column counts bytes, not characters. */
+/* Returns line and column of offset `at`, both counted from 1. The column counts bytes, not characters. */
 struct sl_json_position sl_json_position(struct sl_str text, size_t at)
 {
     struct sl_json_position position = {1, 1};

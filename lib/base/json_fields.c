@@ -110,6 +110,7 @@ static bool read_integer(struct sl_fields *s, const struct sl_json_path *at, con
     return sl_fields_fail(s, at, where, "invalid value: integer out of range, expected %s", expected);
 }
 
+/* Reads an integer, or a string of decimal digits or of 0x and hex digits. Fails for any other value. */
 bool sl_fields_hex(struct sl_fields *s, const struct sl_json_path *at, uint64_t *out)
 {
     static const char expected[] = "an integer or a string with a hexadecimal number";

@@ -45,9 +45,10 @@ void sl_json_put_i64(struct sl_json_writer *w, int64_t v);
 void sl_json_put_double(struct sl_json_writer *w, double v);
 void sl_json_put_boolean(struct sl_json_writer *w, bool v);
 void sl_json_put_null(struct sl_json_writer *w);
-void sl_json_put_hex(struct sl_json_writer *w, uint64_t v);                        /* "0x..." */
-void sl_json_put_hex_padded(struct sl_json_writer *w, uint64_t v, unsigned least); /* with at least that many digits */
-void sl_json_put_raw(struct sl_json_writer *w, struct sl_str json);                /* a complete value, already JSON */
+void sl_json_put_hex(struct sl_json_writer *w, uint64_t v); /* "0x..." */
+void sl_json_put_hex_padded(struct sl_json_writer *w, uint64_t v,
+                            unsigned least);                        /* at least `least` digits, zeros in front */
+void sl_json_put_raw(struct sl_json_writer *w, struct sl_str json); /* a complete value, already JSON */
 
 /* ---- members: a key and its value ---- */
 

@@ -22,7 +22,7 @@ struct sl_map {
     struct sl_budget *budget; /* entries are charged to it; NULL = unlimited. May be set only while the map is empty */
 };
 
-/* Returns the XXH3-64 of `size` bytes: for content that nobody makes up to collide. */
+/* Returns the XXH3-64 of `size` bytes, without a seed: only for content that nobody can choose so that it collides. */
 uint64_t sl_hash(const void *data, size_t size);
 
 void sl_map_free(struct sl_map *map);

@@ -39,7 +39,7 @@ struct sl_breakpad_options {
     bool inlines;     /* write INLINE_ORIGIN and INLINE records; else inlined lines belong to the outer function */
     bool multiple;    /* mark a record with `m` if symbols at its address or functions with its range differ in name */
     bool prefer_public; /* a symbol at a function's start replaces its name */
-    bool decorates;     /* remove C decoration from symbol names, and take the parameter size from it */
+    bool decorates;     /* remove C decoration from symbol names, `_f@8`: 8 is the size of the parameters */
 
     /* Optional: returns the path to write for a file. The result must live until the writer is freed. */
     struct sl_str (*map_path)(void *arg, struct sl_str path);

@@ -264,6 +264,7 @@ static enum sl_code breakpad_collect_consume(struct sl_function_sink *sink, cons
         w->failed || p->failed ||
         !sl_account_grow(&w->account, &w->map, &w->map_capacity, p->file_count + p->names.count + 1, sizeof *w->map);
     if (!w->failed) {
+        /* by the number in the batch: the number in the writer */
         uint32_t *files = w->map, *names = w->map + p->file_count;
         struct numbers numbers = {names, files, p->file_count};
         for (size_t i = 0; i < p->file_count; i++)

@@ -1,4 +1,5 @@
-/* Styles of demangled names. They all differ for Itanium's C++; other manglings only differ in return types. */
+/* Styles of demangled names. They all differ for Itanium's C++. Names of other manglings only differ in return types, and Rust's legacy
+ * names have their hash in the style of LLVM. */
 #pragma once
 
 enum sl_demangle_style {

@@ -36,6 +36,7 @@ static struct swift_node *pop_labels(struct swift_reader *r, const struct swift_
         any |= label != NULL;
         labels = node_add(r, labels, label ? label : reader_pop_kind(r, N_FIRST_ELEMENT));
     }
+    /* they were popped from the last to the first */
     return any ? node_reverse(labels, 0) : labels ? node_new(r, N_LABELS) : NULL;
 }
 

@@ -278,7 +278,7 @@ struct swift_node *generic_arguments(struct swift_reader *r)
         struct swift_node *list = node_new(r, N_LIST);
         while (list && (type = reader_pop_type(r)))
             list = node_add(r, list, type);
-        lists = node_add(r, lists, node_reverse(list, 0));
+        lists = node_add(r, lists, node_reverse(list, 0)); /* popped from the last to the first */
         if (reader_pop_kind(r, N_EMPTY_LIST))
             return lists;
         if (!reader_pop_kind(r, N_FIRST_ELEMENT))
