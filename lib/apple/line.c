@@ -200,7 +200,7 @@ static void cut_position(struct sl_str *symbol, struct sl_crash_frame *frame)
         symbol->size && symbol->data[symbol->size - 1] == ')' ? memrchr(symbol->data, '(', symbol->size) : NULL;
     if (!open || open == symbol->data || open[-1] != ' ')
         return;
-    struct sl_str inside = {open + 1, (size_t)(symbol->data + symbol->size - open) - 2};
+    struct sl_str inside = {open + 1, (size_t)(symbol->data + symbol->size - open) - 2}; /* without the parentheses */
     const char *colon = memrchr(inside.data, ':', inside.size);
     if (!colon)
         return;
@@ -213,7 +213,7 @@ static void cut_position(struct sl_str *symbol, struct sl_crash_frame *frame)
     if (!sl_str_equal(name, SL_STR("<compiler-generated>")))
         frame->filename = name;
     frame->line = number == APPLE_NUMBER && line <= SL_CRASH_MAX_LINE ? (uint32_t)line : 0;
-    symbol->size = (size_t)(open - symbol->data) - 1;
+    symbol->size = (size_t)(open - symbol->data) - 1; /* also without the blank before the parenthesis */
 }
 
 static bool is_hex_number(struct sl_str text)

@@ -284,7 +284,7 @@ static bool read_quoted(struct metrickit *m)
     if (!end)
         return false;
     if (next < m->text.size && m->text.data[next] == ':') {
-        m->key = (struct sl_str){m->text.data + m->at + 1, end - m->at - 2};
+        m->key = (struct sl_str){m->text.data + m->at + 1, end - m->at - 2}; /* without its quotes */
         m->at = next + 1;
     } else {
         read_value(m, end);

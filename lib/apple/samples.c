@@ -389,6 +389,7 @@ static enum sl_code finish(struct samples_reader *s, struct sl_error *error)
         if (samples->processes[i].image_count)
             qsort(samples->images + samples->processes[i].first_image, samples->processes[i].image_count,
                   sizeof *samples->images, image_by_address);
+    /* find_exact_totals() uses what find_callers() has set, find_image() the processes that find_target() has set */
     find_target(s);
     find_callers(samples);
     if (!find_exact_totals(s))

@@ -111,7 +111,7 @@ static void read_shot_image(struct shot_reader *r, struct sl_json *j, struct sho
         else
             sl_json_skip(j);
     if (apple_module_id(uuid, r->arena, &image->module))
-        r->no_memory |= !image->module.code_id.data;
+        r->no_memory |= !image->module.code_id.data; /* NULL: apple_module_id() was out of memory */
     image->module.address = image->base;
 }
 

@@ -407,7 +407,7 @@ static void put_all_causes(struct text_reader *t, struct sl_str information)
                                         .termination = apple_termination_parse(values[KEY_TERMINATION]),
                                         .explanation = termination_words(t)};
     apple_put_causes(&causes, &text);
-    bool any = text.size || text.failed;
+    bool any = text.size || text.failed; /* a failed text becomes NULL below */
     t->crash->details = any ? sl_buf_move_to_arena(&text, t->arena) : (struct sl_str){NULL, 0};
     t->no_memory |= any && !t->crash->details.data;
 }

@@ -244,7 +244,7 @@ static bool scan_string(struct sl_json *j, struct sl_str *raw, bool *escaped)
     }
     if (i == text.size || text.data[i] != '"') {
         j->at = i;
-        return unexpected(j, "control character in a string");
+        return unexpected(j, "control character in a string"); /* or the document has ended */
     }
     *raw = (struct sl_str){text.data + begin, i - begin};
     if ((seen & HIGHS) && !j->relaxed && !sl_str_is_utf8(*raw)) /* ASCII needs no check */
@@ -323,7 +323,7 @@ bool sl_json_append(struct sl_json *j, struct sl_buf *out)
     }
     j->at = i;
     if (i == text.size || text.data[i] != '"')
-        return unexpected(j, "control character in a string");
+        return unexpected(j, "control character in a string"); /* or the document has ended */
     if ((seen & HIGHS) && !j->relaxed && !sl_str_is_utf8((struct sl_str){text.data + begin, i - begin}))
         return sl_json_fail(j, "invalid UTF-8");
     j->at = i + 1;

@@ -46,7 +46,7 @@ static int by_range(const void *left, const void *right)
     return breakpad_write_by_start(left, right);
 }
 
-/* Removes all but the last of several functions with equal ranges, and sorts the records by address. The one that stays is marked
+/* Of several functions with equal ranges keeps the one that was read last, and sorts the records by address. The one that stays is marked
  * `multiple` if the names differ. */
 static void merge_equal_ranges(struct sl_breakpad_writer *w)
 {

@@ -198,7 +198,7 @@ static enum sl_code deliver(struct btf_reader *b, struct sl_function_sink *sink,
     if (!batch.function_count)
         return sl_fail(error, SL_NOT_FOUND, "section .BTF.ext has no functions");
     if (sink->prepare)
-        sink->prepare(sink, &batch, &b->arena, 0);
+        sink->prepare(sink, &batch, &b->arena, 0); /* 0: the only worker */
     return sink->consume(sink, &batch, error);
 }
 

@@ -257,6 +257,7 @@ struct ms_type *ms_read_function(struct ms_reader *r, bool has_this)
     if (has_this) {
         ms_skip_pointer_quals(r);
         ms_next_text(r, "$A"); /* C++/CX: `this` is a handle */
+        /* the reference qualifier */
         type->sigil = ms_next(r, 'G') ? "&" : ms_next(r, 'H') ? "&&" : NULL;
         type->quals = ms_read_quals(r, &is_member);
     }
@@ -274,7 +275,8 @@ struct ms_type *ms_read_function(struct ms_reader *r, bool has_this)
 
 /* ---- any type ---- */
 
-/* Reads a type that has no qualifiers before it; its first characters tell the kind. */
+/* Reads a type that has no qualifiers before it. Its first characters tell the kind: T to W a class, struct, union or enumeration, Y an
+ * array, `?` a type named by the compiler, A and B a reference, P to S a pointer; others a built-in type. */
 static struct ms_type *read_unqualified(struct ms_reader *r)
 {
     if (r->at == r->end)

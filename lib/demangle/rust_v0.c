@@ -374,7 +374,7 @@ static void compound_type(struct rust_v0_printer *v, char tag)
         type(v);
         if (tag == 'A') {
             v0_write(v, "; ");
-            constant(v, true);
+            constant(v, true); /* true: the length is never in braces */
         }
         v0_write(v, "]");
         break;

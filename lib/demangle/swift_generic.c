@@ -328,6 +328,7 @@ struct swift_node *generic_bind(struct swift_reader *r, struct swift_node *nomin
     } else {
         if (from + 1 < lists->count)
             nominal = bind_parent(r, nominal, lists, from + 1);
+        /* only a type or function can have arguments */
         bool bindable = nominal && (node_is_nominal(nominal) || nominal->kind == N_FUNCTION || nominal->kind == N_INIT);
         enum node_kind kind = bindable && !node_is_nominal(nominal) ? N_BOUND_FUNCTION : N_BOUND;
         if (nominal && !arguments->count) /* it is not generic itself */
