@@ -159,8 +159,8 @@ static void add_shot_modules(struct shot_reader *r)
 /* ---- threads ---- */
 
 /* Parses [[image, offset], ..], innermost first, and appends the frames. `enters_kernel`: the first frame was in a system call, so its
- * address is exact, not a return address. For an unknown image the offset alone is the address. Raises `reach` of each
- * image to the end of its highest frame. */
+ * address is exact, not a return address. For an unknown image the offset alone is the address. Raises `reach` of
+ * each image to 1 + the highest offset of a frame in it. */
 static void read_shot_frames(struct shot_reader *r, struct sl_json *j, bool enters_kernel,
                              struct sl_arena_array *frames)
 {

@@ -413,8 +413,8 @@ static void put_all_causes(struct text_reader *t, struct sl_str information)
 }
 
 /* Sets reason, details, time and system from the values of the keys; `header`, the JSON line before the text, gives time and system that
- * are absent there. Without the option all_causes the details are the first that the
- * report has of: application information, the exception's message, its subtype, its codes. */
+ * are absent there. Without the option all_causes the details are the first that the report has of: application information, the
+ * exception's message, its subtype, its codes. */
 static void finish_head(struct text_reader *t, const struct apple_header *header)
 {
     struct sl_crash *crash = t->crash;

@@ -96,7 +96,7 @@ void sl_arena_reset(struct sl_arena *arena)
     arena->end = (uint8_t *)newest + newest->size;
 }
 
-/* True, and recorded, if `size` more bytes would exceed the arena's limit. */
+/* True if `size` more bytes would exceed the arena's limit; then sets arena->over_limit. */
 static bool over_limit(struct sl_arena *arena, size_t size)
 {
     bool over = arena->limit && (size > arena->limit || arena->used > arena->limit - size);

@@ -156,7 +156,7 @@ static void sort_lines(struct flat_function *f, size_t from, uint64_t first_call
     f->line_count = kept;
 }
 
-/* Equal for the ranges of one inlined call. */
+/* qsort() comparison: 0 for two ranges of one inlined call. */
 SL_ORDER_BY(by_call, struct flat_inline, depth, call_line, call_file, name)
 
 /* qsort() comparison: the ranges of one inlined call follow each other, sorted by address. */

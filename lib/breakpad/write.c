@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 enum { FLUSH_SIZE = 64 * 1024 }; /* bytes of text that are collected before they are passed to the output */
-static const uint32_t unnumbered = UINT32_MAX;
+static const uint32_t unnumbered = UINT32_MAX; /* of a file or inlined function that no record has used yet */
 
 struct public
 { /* a PUBLIC record */
@@ -139,8 +139,7 @@ struct symbol_merge {
 };
 
 /* Moves p->next (a function) to `address`, which must not be less than the last one, and p->covered to the highest end of the functions
- * before it. Returns the number of records (functions) that begin
- * there; the first is p->next. */
+ * before it. Returns the number of records (functions) that begin there; the first is p->next. */
 static size_t records_at(struct symbol_merge *p, uint64_t address)
 {
     const struct sl_breakpad_writer *w = p->text->w;

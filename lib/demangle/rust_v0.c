@@ -482,7 +482,7 @@ static void element(struct rust_v0_printer *v)
 /* Reads and prints a field of a constant struct, "name: value", for list(). */
 static void field(struct rust_v0_printer *v)
 {
-    v0_optional62(v, 's');
+    v0_optional62(v, 's'); /* distinguishes equal names; not printed */
     show_identifier(v, read_identifier(v));
     v0_write(v, ": ");
     constant(v, true);

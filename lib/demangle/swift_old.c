@@ -464,7 +464,8 @@ static struct swift_node *witness(struct swift_reader *r)
     }
 }
 
-/* Reads a thunk that adapts one function type to another. Makes "thunk for " and the second of the two types. */
+/* Reads a thunk that adapts one function type to another: after G a generic signature, then both types. Makes "thunk for " and the second
+ * type. */
 static struct swift_node *reabstraction(struct swift_reader *r)
 {
     bool good = !reader_eat(r, 'G') || old_signature(r);
