@@ -61,7 +61,7 @@ static struct source_list_entry *list_read(struct sl_str text, const struct sour
     kept->references = 1;
     kept->list.number = source_list_number(); /* a new number, by which results of searches in this list are cached */
     struct source *sources = NULL;
-    struct value_problems problems = {.arena = &kept->arena};
+    struct value_problems problems = {.arena = &kept->arena}; /* not used: the caller has parsed the same text before */
     struct sl_json json = sl_json((struct sl_str){kept->text, kept->size}, &kept->arena, false);
     enum sl_code code = source_read_list(&json, "sources", policy, &sources, &kept->list.count, &problems);
     kept->list.items = sources;

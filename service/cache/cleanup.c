@@ -225,9 +225,9 @@ static void evict(const struct config *config, const struct cleanup_options *opt
                             totals[i].removed_bytes - before[i].removed_bytes);
 }
 
-/* Removes the expired entries of one kind, and counts them in the metrics. A failure is logged and counted in `totals`, which has what was
- * done before. For a kind of the section CACHE_BOUNDED, whose entries do not expire by age, lowers `*oldest_ns` to the time at which its
- * oldest remaining entry was made; to 0 if that is unknown. */
+/* Removes the expired entries of one kind, and counts them in the metrics. A failure is logged and counted; `totals` also has what was
+ * removed before it. For a kind of the section CACHE_BOUNDED, whose entries do not expire by age, lowers `*oldest_ns` to the time at which
+ * its oldest remaining entry was made; to 0 if that is unknown. */
 static enum sl_code sweep_wanted(const struct config *config, const struct cleanup_options *options,
                                  const struct cache_kind *kind, struct cleanup_totals *totals, int64_t *oldest_ns,
                                  struct sl_error *error)

@@ -137,7 +137,7 @@ static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_re
     log_warn("shared", "an entry of the shared cache is damaged; making it again", LOG_STR("cache", state->kind->name),
              LOG_STR("backend", finding->from->name), LOG_STR("key", digits));
     finding->stale = true;
-    cache_tmp_create(tmp, false, NULL);
+    cache_tmp_create(tmp, false, NULL); /* false: with a name, by which it can be moved into the cache */
     return false;
 }
 
@@ -170,6 +170,7 @@ static enum sl_code open_tmp(void *arg, struct sl_error *error)
     enum sl_code code = cache_quarantine_check(o->work, error);
     if (code == SL_UNSUPPORTED)
         metric_add(METRIC_CONVERSIONS, 1, o->work->kind, "crashed", NULL);
+    /* false: with a name, by which it can be moved into the cache */
     return code == SL_OK ? cache_tmp_create(&o->tmp, false, error) : code;
 }
 

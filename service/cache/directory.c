@@ -64,6 +64,7 @@ static void get_file(void *arg)
 {
     struct cache_directory_job *job = arg;
     char path[CACHE_PATH_BYTES];
+    /* O_NONBLOCK: opening a FIFO does not wait for a writer */
     int fd = make_path(job->name, path) ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     if (fd < 0) {
         job->result = missing_or_error();

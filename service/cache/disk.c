@@ -152,8 +152,8 @@ enum sl_code cache_item_from_bytes(const struct cache_kind *kind, struct sl_buf 
     return code;
 }
 
-/* Makes an item from an open file: maps its contents and lets the kind load them. SL_BUSY when out of memory or maps; SL_MALFORMED if the
- * kind refuses the contents; SL_INTERNAL for other failures. */
+/* Makes an item from an open file: maps its contents and lets the kind load them. `note`: the computation's remark on the entry, may be
+ * empty. SL_BUSY when out of memory or maps; SL_MALFORMED if the kind refuses the contents; SL_INTERNAL for other failures. */
 static enum sl_code make_item(int fd, uint64_t size, const struct cache_kind *kind, int64_t created_s, const char *note,
                               struct cache_item **made, struct sl_error *error)
 {
@@ -461,7 +461,7 @@ void cache_disk_publish(void *arg)
     struct stat st;
     uint64_t size = 0;
     int64_t created_ns = p->created_s ? p->created_s * CACHE_SECOND_NS : cache_now_ns();
-    check_stamps(p);
+    check_stamps(p); /* sets `outdated` if a file of the entry has changed: then disk_publish_entry does nothing */
     p->error.code = p->code;
     if (p->code != SL_OK) {
         /* without a path the file has no name, and cannot be moved into place */

@@ -91,22 +91,22 @@ static void remove_entry(struct eviction *e, int at, const char *name, const str
     e->totals->bytes -= (uint64_t)st->st_size < e->totals->bytes ? (uint64_t)st->st_size : e->totals->bytes;
 }
 
-/* dir_walk.visit: the first walk adds each file to `used` and by_age; the second one, which visits only kinds that may be evicted, removes
- * it if it is old enough. Returns false, so that the walk does not count the directory as emptied. */
+/* dir_walk.visit: the first walk adds each file to `used` and by_age; later ones (`removing`), which visit only kinds that may be evicted,
+ * remove it if its last use was long enough ago. Returns false, so that the walk does not count the directory as emptied. */
 static bool visit(void *arg, const struct dir_entry *entry)
 {
     struct eviction *e = arg;
     const struct stat *st = entry->st;
     if (!S_ISREG(st->st_mode))
         return false;
-    unsigned age = get_age(e, st);
+    unsigned age = get_age(e, st); /* minutes since the last use */
     /* an empty file is a miss and takes no space */
     bool may_go = !cache_is_side_file(entry->name) && st->st_size > 0;
     if (!e->removing) {
         e->used += get_disk_space(st);
         if (may_go && e->wanted)
             e->by_age[e->expensive][age] += get_disk_space(st);
-    } else if (may_go && age >= SPARED_BELOW && age >= e->min_age && e->to_free > 0) {
+    } else if (may_go && age >= SPARED_BELOW && age >= e->min_age && e->to_free > 0) { /* younger files are in use */
         remove_entry(e, entry->at, entry->name, st);
     }
     return false;

@@ -138,7 +138,7 @@ static void finish_computed(struct flight *flight, struct compute_result *outcom
                  LOG_STR("key", digits), LOG_ERR(&outcome->error));
     }
     flight_finish(flight, outcome->created_s * CACHE_SECOND_NS, outcome->generation, outcome->keep_ns);
-    flight_release(flight);
+    flight_release(flight); /* the reference that flight_new has made */
 }
 
 /* Queues the flight until a fiber of the queue calls `step`; if that cannot be, ends the flight with an error. `queue` NULL: out of
@@ -251,7 +251,7 @@ static void begin_computing(struct flight *flight)
         queue_step(work_queue_for(flight), flight, flight_compute);
         return;
     }
-    flight->base.key = &key;
+    flight->base.key = &key; /* read in the call below only: the base's flight copies it */
     flight->base.error = &flight->error;
     flight->base.done = base_done;
     if (engine_lookup_async(&flight->base, flight->renews, flight))

@@ -58,7 +58,7 @@ static void read_member(struct sl_json *j, struct sl_str key, struct cache_meta 
 {
     struct sl_str text;
     if (sl_str_equal(key, SL_STR("scope"))) {
-        meta->is_public = sl_json_peek(j) == SL_JSON_NULL;
+        meta->is_public = sl_json_peek(j) == SL_JSON_NULL; /* null: the global scope */
         members->has_scope = sl_json_text(j, &text) || meta->is_public;
     } else if (sl_str_equal(key, SL_STR("time_created"))) {
         members->has_created = sl_json_i64(j, &meta->created_s);

@@ -176,7 +176,7 @@ size_t cache_quarantine_list(const char *cache_dir, void (*tell)(void *arg, cons
                              void *arg)
 {
     size_t count = 0;
-    DIR *dir = open_directory_of_fd(open_directory(cache_dir, false));
+    DIR *dir = open_directory_of_fd(open_directory(cache_dir, false)); /* NULL: there are no records */
     for (struct dirent *e; (e = dir_next(dir, NULL));) {
         struct cache_suspect suspect = {.crashes = 0};
         int64_t until_ns;
@@ -205,7 +205,7 @@ size_t cache_quarantine_list(const char *cache_dir, void (*tell)(void *arg, cons
 size_t cache_quarantine_clear(const char *cache_dir)
 {
     size_t count = 0;
-    DIR *dir = open_directory_of_fd(open_directory(cache_dir, false));
+    DIR *dir = open_directory_of_fd(open_directory(cache_dir, false)); /* NULL: there are no records */
     for (struct dirent *e; (e = dir_next(dir, NULL));) {
         struct cache_suspect suspect;
         bool quarantined;

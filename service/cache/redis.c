@@ -79,7 +79,7 @@ static enum shared_result redis_take(const struct redis_answer *answer, int fd, 
     const uint8_t *data = answer->text.data;
     struct sl_bytes frame = {data + HEADER, answer->text.size - HEADER};
     uint64_t created = 0;
-    for (int i = 0; i < 8; i++) /* bytes 1 to 8: little-endian */
+    for (int i = 0; i < 8; i++) /* behind the type, byte 0: bytes 1 to 8, little-endian */
         created |= (uint64_t)data[1 + i] << (8 * i);
     value->created_s = created > INT64_MAX / CACHE_SECOND_NS ? 0 : (int64_t)created;
     value->code = SL_OK;
@@ -197,6 +197,7 @@ enum sl_code cache_redis_options(const struct config *config, struct redis_optio
 {
     enum { TIMEOUT_MS = 2000 };
     const struct config_shared *shared = &config->shared;
+    /* the Redis of the shared cache; without one, that of the kind with a size limit of its own */
     const char *url = shared->redis_url ? shared->redis_url : config->bounded.redis_url;
     *key = shared->redis_url ? "shared_cache.redis.url" : config->bounded.redis_url_key;
     if (redis_url_parse(url, options, NULL) != SL_OK)

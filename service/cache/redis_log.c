@@ -61,7 +61,7 @@ bool redis_log_publish(const struct cache_file *files, size_t count, int64_t at_
         if (files[i].location.size)
             sl_buf_printf(&text, "source: " SL_STR_FMT "\nlocation: " SL_STR_FMT "\n", SL_STR_ARG(files[i].source),
                           SL_STR_ARG(files[i].location));
-        else
+        else /* without a location: all files of the source */
             sl_buf_printf(&text, "source_id: " SL_STR_FMT "\n", SL_STR_ARG(files[i].source));
     sl_buf_printf(&record, "%s %" PRId64 " %zu\n", invalidations.writer, at_ns, text.size);
     sl_buf_str(&record, sl_buf_view(&text));
@@ -186,7 +186,7 @@ static void listen_fiber(void *arg)
     (void)arg;
     do {
         if (!breaker_allows(invalidations.redis))
-            continue;
+            continue; /* with the sleep */
         uint64_t begin = loop_now_ms();
         enum shared_result result = read_log();
         if (result != SHARED_HIT)

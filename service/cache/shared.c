@@ -122,7 +122,7 @@ enum sl_code cache_check_bucket(const struct config *config, struct sl_error *er
     fiber_group_init(&group, fiber_group_current());
     const char *key;
     if (bucket_is_configured(&config->shared.bucket))
-        open_bucket(config, &arena, &group, &bucket, &key, error);
+        open_bucket(config, &arena, &group, &bucket, &key, error); /* on failure `bucket` is NULL, and `error` is set */
     enum shared_result result = bucket ? bucket->probe() : SHARED_ERROR;
     if (bucket && result == SHARED_HIT)
         error->code = SL_OK;
@@ -228,8 +228,8 @@ static bool shared_lookup(struct shared_backend *backend, const struct shared_qu
     enum shared_result result = backend->get(name, fd, &finding->value);
     breaker_note(backend, SHARED_GET, q->kind->name, begin, result);
     bool hit = result == SHARED_HIT;
-    /* Older than the invalidation stamp. Times are in whole seconds, and clocks of machines differ a little: so is one of the same
-     * second. */
+    /* The entry is older than the invalidation stamp of its files. As times are in whole seconds and clocks of machines differ a
+     * little, one of the same second counts as older, too. */
     if (hit && q->stamp_ns && finding->value.created_s <= q->stamp_ns / CACHE_SECOND_NS) {
         finding->stale = true;
         hit = false;

@@ -160,6 +160,7 @@ static void send_bundle(struct http_exchange *x, struct sl_str id)
                             : store_area_open(debug_files_area(), sl_buf_view(&name), mapping, &meta, &error);
     sl_buf_free(&name);
     if (code == SL_OK) {
+        /* 0: without Last-Modified */
         http_reply_file(x, "application/octet-stream", mapping, etag.data, 0, release_bundle, mapping);
         return;
     }

@@ -24,14 +24,14 @@ static const struct sl_field release_fields[] = {
 bool sentry_read_release(struct sl_str body, struct sl_arena *arena, struct sentry_release *release,
                          const char **problem)
 {
-    struct sl_json json = sl_json(body, arena, false);
+    struct sl_json json = sl_json(body, arena, false); /* false: strict JSON, without comments */
     struct sl_fields s = {.json = &json};
     *release = (struct sentry_release){.version = {NULL, 0}};
     *problem = NULL;
     if (sl_fields_object(&s, NULL, release_fields, release) && sl_json_end(&json))
         return true;
     /* the reason: of the first wrong member, of the JSON syntax, or further text behind a valid object */
-    if (!json.busy)
+    if (!json.busy) /* busy: out of memory */
         *problem = s.problem ? s.problem : json.problem ? json.problem : "expected one JSON object";
     return false;
 }

@@ -313,7 +313,7 @@ static void complete_upload(struct http_exchange *x)
         pool_unmap(&file);
         config_release(config);
     }
-    if (code == SL_OK || code == SL_MALFORMED)
+    if (code == SL_OK || code == SL_MALFORMED) /* SL_MALFORMED: the file is refused, and would be again */
         remove_received(x, key);
     if (code == SL_OK)
         reply_pair(x, 200, "result", same ? "DUPLICATE_DATA" : "OK");

@@ -39,6 +39,7 @@ static bool read_head(struct http_exchange *x, struct upload_head *head, struct 
 {
     struct upload_owner owner;
     *head = (struct upload_head){0};
+    /* the end of the path says which of the two kinds of symbfiles is uploaded */
     head->kind = sl_str_ends(x->path, SL_STR("returnpads")) ? SYMBFILE_RETURNPADS : SYMBFILE_RANGES;
     if (!has_store(failure) || !upload_authorize(x, write_rights, &owner, failure) ||
         !upload_read_head(x, head, failure))
@@ -293,7 +294,7 @@ static void symbfile_take(struct http_exchange *x, struct symbfile_upload *u)
         symbfile_refuse(x, u->head.kind, &u->failure);
         return;
     }
-    uploads++;
+    uploads++; /* the uploads in progress, which check_upload limits */
     bool can_answer = receive(x, u);
     uploads--;
     if (!can_answer) {
@@ -505,7 +506,7 @@ static void delete_upload(struct http_exchange *x)
     if (read_status_query(x, delete_rights, &q, &failure)) {
         for (size_t i = 0; !failure.status && i < q.owner.count; i++)
             if (!delete_sets(&q, q.owner.scopes[i], &any, &failure))
-                return;
+                return; /* the client is gone */
         if (!any && !failure.status)
             refuse_delete(&q, &failure);
     }

@@ -53,7 +53,8 @@ static bool is_inside(struct sl_str line)
 }
 
 /* Handles a line without frames. If it may stand among frames (is_inside), it extends the last stack. The first line that may not ends the
- * last stack; the title of the next stack is searched from there on. Further lines up to the next frame change nothing. */
+ * last stack (is_apart); the title of the next stack is searched from there on (f->plain). Further lines up to the next frame change
+ * nothing. */
 static void note_plain_line(struct text_filling *f, struct sl_str line)
 {
     /* with is_apart the stack has ended already, so the line is treated like an empty one */
@@ -163,7 +164,7 @@ static bool read_line(struct text_filling *f, struct sl_str line)
     f->line = line.data;
     while (sl_text_next(f->work->reader, &rest, &piece)) {
         if (!is_wanted(f->work, &piece) || is_of_eval(&piece))
-            set_apart(f); /* the next frame is not the caller of the last one */
+            set_apart(f); /* so the next frame does not count as the caller of the last one */
         if (is_wanted(f->work, &piece)) {
             plain = false;
             if (!add_item(f, &piece, (struct sl_str){begin, (size_t)(rest.data - begin)}))
@@ -328,7 +329,7 @@ static bool fill_module(struct module_filling *m, size_t index)
     struct sl_str id = with_id->id;
     struct sl_str code_id = id.size ? sl_code_id_normalise(m->work->native.arena, id) : SL_STR("");
     size_t sent = id.size ? find_key(&m->by_id, code_id) : SIZE_MAX;
-    if (!code_id.data)
+    if (!code_id.data) /* out of memory */
         return false;
     if (sent == SIZE_MAX && !id.size)
         sent = find_key(&m->by_name, sl_crash_file_name(module->name));
@@ -391,6 +392,7 @@ static bool fill_modules(struct text_work *work)
 static bool fill_named_frame(const struct text_work *work, const struct sl_text_frame *text, struct native_frame *frame)
 {
     struct sl_str *texts = SL_ARENA_ARRAY(work->native.arena, struct sl_str, 3);
+    /* is_exact: the address stays as it is; 1 is not subtracted as from a return address */
     *frame = (struct native_frame){.address = text->absolute, .module = NO_SUCH_MODULE, .is_exact = true};
     frame->texts = texts;
     if (!texts)
@@ -457,7 +459,7 @@ static bool fill_traces(struct text_work *work)
         if (!is_frame(&item->piece))
             continue;
         bool is_native = item->piece.kind == SL_TEXT_NATIVE;
-        if (!item->frame && !is_native)
+        if (!item->frame && !is_native) /* number 0: the first frame of its stack */
             stack->trace = others[item->piece.kind == SL_TEXT_JAVA]++;
         if (!is_native)
             continue;
@@ -496,7 +498,7 @@ static enum text_module_list list_of(struct sl_json element)
         if (!is_type)
             sl_json_skip(&element);
         else if (!sl_json_string(&element, &type))
-            break;
+            break; /* malformed, which is refused when the element itself is read, or out of memory */
         else if (sl_str_equal(type, SL_STR("sourcemap")))
             list = LIST_JS;
         else if (sl_str_equal(type, SL_STR("proguard")) || sl_str_equal(type, SL_STR("source")))

@@ -43,9 +43,9 @@ static bool have_same_ids(const struct object_id *a, const struct object_id *b)
     return a->has_debug_id && b->has_debug_id && sl_debug_id_equal(&a->debug_id, &b->debug_id);
 }
 
-/* Chooses between the best file of the request and the best scanned or uploaded file: the one whose path has more components in common with
- * the path in the text. If both have equally many and the request wants the newest, it is the request's file; otherwise both must have the
- * same ids. Sets `id` to the ids of the chosen file; false if none is chosen. */
+/* Chooses between the best file of the request and the best scanned or uploaded file (`stored`): the one whose path has more components
+ * (`parts`) in common with the path in the text. If both have equally many and the request wants the newest, it is the request's file;
+ * otherwise both must have the same ids. Sets `id` to the ids of the chosen file; false if none is chosen. */
 static bool choose_id(const struct text_work *work, const struct text_guessed *guessed,
                       const struct scan_module_query *stored, struct object_id *id)
 {
@@ -94,7 +94,7 @@ static void find_uploads(void *arg)
 static enum sl_code find_modules(const struct job *job, const struct text_work *work, struct scan_module_query *queries,
                                  size_t count, struct sl_error *error)
 {
-    enum { HELPERS = 7 };
+    enum { HELPERS = 7 }; /* fibers that search besides this one */
     uint64_t max_ns = job->config->scan.metadata_time_ns;
     struct upload_search uploads = {.queries = queries,
                                     .count = count,

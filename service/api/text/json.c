@@ -87,6 +87,7 @@ static void put_stack(const struct text_work *work, uint32_t index, uint64_t lin
     sl_json_begin_object(w);
     sl_json_member_str(w, "format", sl_str(sl_text_format_name(work->items[stack->first].piece.format)));
     sl_json_member_str(w, "kind", sl_str(kind_of(work, stack)));
+    /* the stack's trace in "stacktraces", which the answer has at its top level and in the members "js" and "jvm" */
     sl_json_member_u64(w, "index", stack->trace);
     sl_json_member_u64(w, "line", line);
     sl_json_member_u64(w, "frames", stack->count);

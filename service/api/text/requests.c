@@ -110,9 +110,9 @@ static bool fill_js_frame(const struct text_work *work, const struct text_item *
     frame->column = (struct sl_opt_u64){true, text->column};
     if (text->function.size)
         frame->function = text->function;
-    more->is_apart = item->is_apart;
+    more->is_apart = item->is_apart; /* the next frame is not the caller */
     more->is_alone = is_alone(text);
-    more->wants_calls = can_be_repeated(work, item);
+    more->wants_calls = can_be_repeated(work, item); /* inlined functions may be written as lines of their own */
     entry->frame = frame;
     return true;
 }

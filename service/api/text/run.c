@@ -286,7 +286,7 @@ static bool text_read_local(struct job *job, void *arg, const void *asked, struc
     work->native.sources = local->sources;
     work->native.source_count = local->source_count;
     work->native.sources_number = 0;
-    if (local->candidates)
+    if (local->candidates) /* the answer is to list the files that were tried for each module */
         work->native.options.dif_candidates = SL_BOOL_TRUE;
     return true;
 }

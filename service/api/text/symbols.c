@@ -60,7 +60,7 @@ static void compare(struct symbol_search *s, const struct sl_symcache_function *
         s->spent += stored.size + named->name.size;
         if (named->string != SL_SYMCACHE_NONE || !memmem(stored.data, stored.size, last.data, last.size))
             continue;
-        s->spent += readable->size ? 0 : DEMANGLING;
+        s->spent += readable->size ? 0 : DEMANGLING; /* demangling costs as much as comparing so many bytes */
         if (!readable->size && !sl_demangle(stored, SL_LANG_UNKNOWN, readable))
             sl_buf_str(readable, stored);
         if (!is_name(sl_buf_view(readable), named->name) || (named->found && named->entry == function->entry))

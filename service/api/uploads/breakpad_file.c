@@ -107,7 +107,7 @@ static enum sl_code pack(void *arg, struct sl_error *error)
     enum sl_code code = SL_OK;
     if (head.failed || end.failed)
         code = sl_fail(error, SL_BUSY, "out of memory");
-    else if ((code = cache_tmp_create(&p->tmp, true, error)) == SL_OK &&
+    else if ((code = cache_tmp_create(&p->tmp, true, error)) == SL_OK && /* true: a file without a name */
              !(sl_write_all(p->tmp.fd, sl_buf_bytes(&head)) && sl_write_all(p->tmp.fd, p->file) &&
                sl_write_all(p->tmp.fd, sl_buf_bytes(&end))))
         code = store_fail_write(error, errno, "the disk");

@@ -81,7 +81,7 @@ static enum sl_code head_once(struct url_head *head, const char *url, struct sl_
 }
 
 /* Sends HEAD to one URL, with retries after the statuses 429 and 500; `*head` gets what the last response says, which may be another error
- * status. False: there was no usable response; `failure` is set. */
+ * status. False: there was no usable response (head->status is 0, or 429 or 500 again and again); `failure` is set. */
 static bool head_with_retries(struct url_head *head, const char *url)
 {
     struct sl_error error;
@@ -185,8 +185,8 @@ bool uploads_fetch(struct uploads_url *u, struct sl_str text, int fd)
                                     .keep_wrapper = true,
                                     .max_size = archive->config->max_upload_size,
                                     .timeout_ns = GET_S * SECOND_NS,
-                                    .may_follow = may_redirect,
-                                    .refused = get_refused,
+                                    .may_follow = may_redirect, /* checks targets of redirects */
+                                    .refused = get_refused,     /* no retry after an error status */
                                     .arg = u};
     enum sl_code code = fetch_get(&request, fd, &error);
     if (code == SL_BUSY)

@@ -299,7 +299,7 @@ static bool find_by_code(struct download_target *w)
         code = codeinfo_texts(&x->arena, &info, &texts);
     bool found = code == SL_OK && sl_str_equal_nocase(texts.code_id, w->id);
     if (found) {
-        sl_buf_cstr(&url, w->is_try ? "/try/" : "/");
+        sl_buf_cstr(&url, w->is_try ? "/try/" : "/"); /* false below: slashes are percent-encoded, too */
         fetch_encode(&url, texts.debug_filename, false);
         sl_buf_u8(&url, '/');
         sl_buf_str(&url, texts.debug_id);
@@ -415,7 +415,7 @@ static void write_syminfo(struct http_exchange *x, const struct codeinfo_texts *
     struct sl_json_writer w = sl_json_writer(&body);
     http_put_base_url(x, &url);
     sl_buf_cstr(&url, is_try ? "try/" : "");
-    fetch_encode(&url, texts->key, true);
+    fetch_encode(&url, texts->key, true); /* true: keeps slashes */
     const struct {
         const char *key;
         struct sl_str text;

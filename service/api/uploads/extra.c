@@ -29,7 +29,7 @@ static const char *extra_url(struct sl_str base, struct sl_str key, struct sl_ar
         base.size--;
     sl_buf_str(&url, base);
     sl_buf_u8(&url, '/');
-    fetch_encode(&url, key, true);
+    fetch_encode(&url, key, true); /* true: keeps slashes */
     return sl_buf_move_to_arena(&url, arena).data;
 }
 

@@ -33,6 +33,7 @@ static enum sl_code find_same_in(const struct config_store *config, const char *
     struct sl_str name = uploads_name(&arena, scope, store_prefixes[part], key);
     bool is_packed = uploads_is_packed(config, key);
     uint64_t begin = clock_mono_ns();
+    /* false: without the MD5; has_original: `meta` has it all the same */
     enum sl_code code = name.data ? store_stat(name, false, &meta, error) : sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK && !is_packed && meta.size == size && !meta.has_original)
         code = store_stat(name, true, &meta, error); /* with the MD5 */

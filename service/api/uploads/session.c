@@ -196,8 +196,8 @@ static void session_unmap(void *arg)
         sl_unmap(&f->body);
 }
 
-/* Checks and stores the complete file in `fd`, and answers: 200 if it is stored, 400 if size or MD5 differ from the announced ones, else
- * 500 or 503. uploads_publish_one takes an archive, so the file becomes the only member of one. */
+/* Checks and stores the complete file in `fd`, and answers: 200 if it is stored, 400 if size or MD5 differ from the announced ones
+ * (`wrong`), else 500 or 503. uploads_publish_one takes an archive, so the file becomes the only member of one. */
 static void session_publish(struct http_exchange *x, struct session *s, const struct config *config, int fd)
 {
     struct session_file *f = calloc(1, sizeof *f);
@@ -272,7 +272,8 @@ static bool take_char(struct sl_str *text, char c)
     return there;
 }
 
-/* Reads a Content-Range: "bytes a-b/total"; a-b and total may each be an asterisk. False if it is malformed. */
+/* Reads a Content-Range: "bytes a-b/total". An asterisk for a-b asks how much has arrived (`asks`); one for total: it is unknown. False if
+ * it is malformed. */
 static bool read_piece(struct sl_str text, struct session_piece *piece)
 {
     *piece = (struct session_piece){0};
@@ -384,7 +385,7 @@ static void session_take(struct http_exchange *x, struct session *s, const struc
             http_reply_empty(x, 200);
         else
             reply_incomplete(x, s);
-    } else if (http_body_take(x, &body) == SL_OK) {
+    } else if (http_body_take(x, &body) == SL_OK) { /* `body` is a file now; after an error the server has answered */
         if (range.data)
             session_piece(x, s, config, &piece, body);
         else

@@ -134,6 +134,7 @@ static void single_answer(struct http_exchange *x, const struct config *config, 
 {
     struct sl_buf body = {0};
     struct sl_error error = {0};
+    /* a token that may not upload releases may upload try builds: uploads_authorize has checked it */
     struct single_answer a = {x, &config->mozilla.store, token->upload ? STORE_REGULAR : STORE_TRY,
                               sl_json_writer(&body), ""};
     enum sl_code code = SL_OK;

@@ -95,7 +95,7 @@ bool uploads_get_token(struct http_exchange *x, const struct mozilla_token **tok
     if (!sent.data)
         return true;
     *token = token_find(config, sent);
-    if (!*token)
+    if (!*token) /* the call below counts the client's wrong tokens; false: there were too many */
         return access_note_wrong_key(x, (struct sl_str){NULL, 0})
                    ? refuse_token(x, 403, SL_STR("API Token not matched"))
                    : refuse_token(x, 429, SL_STR("Too many wrong tokens"));

@@ -294,6 +294,7 @@ uint64_t uploads_next_id(void)
 static void write_upload(struct sl_json_writer *w, const struct upload *u, uint64_t id, bool is_record)
 {
     sl_json_member_u64(w, "id", id);
+    /* from.url: from where the archive was downloaded; empty: the client has sent it */
     sl_json_member_u64(w, "size", u->from.url.size ? u->from.size : u->archive.bytes.size);
     sl_json_member_str(w, "filename", u->archive.filename);
     sl_json_member_str(w, is_record ? "bucket_name" : "bucket", sl_str(store_bucket()));
@@ -431,6 +432,7 @@ static void upload_store(struct upload *u)
     }
     if (!u->archive.failure.status && u->has_file)
         upload_read_directory(u);
+    /* upload_choose_store is false, with `failure`, if the token may not upload to that part of the store */
     if (!u->archive.failure.status && upload_choose_store(u) && !u->has_file)
         upload_fetch(u);
     if (u->archive.failure.status || !upload_check(u) || u->archive.failure.status) /* upload_check may set it, too */
