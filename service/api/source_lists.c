@@ -120,6 +120,7 @@ const struct source_list *source_lists_put(struct sl_str text, const struct sour
                                     sizeof kept->policy + kept->size};
     pthread_mutex_lock(&lock);
     struct source_list_entry *known = lists_find(text, kept->policy); /* another thread may have added it */
+    /* lists_hold takes a reference, which is dropped with the arena */
     const struct source_list *list = lists_hold(known ? known : kept, arena);
     if (known || !lru_put(&lists, &kept->lru)) /* the cache does not hold `kept`: drop the reference meant for it */
         list_unref(kept);

@@ -8,7 +8,7 @@
 struct source_list {
     const struct source *items;
     size_t count;
-    uint64_t number; /* source_list_number */
+    uint64_t number; /* identifies the list (source_list_number): results of searches in it are cached by it */
 };
 
 /* Finds the cached list with whose JSON text `text` begins, and sets `*size` to the length of the list's text. NULL if there is none. Lists

@@ -246,6 +246,7 @@ static bool peek(struct kind_state *state, struct cache_lookup *look)
     look->code = cache_take(state, entry, &look->item);
     if (entry->error && look->error)
         *look->error = *entry->error;
+    /* by which cache_peek_handle finds the entry again without its key */
     look->handle = (struct cache_handle){state->memory.slots[entry->slot].serial, (uint32_t)entry->slot,
                                          (uint32_t)(state - engine.kinds)};
     return true;

@@ -61,7 +61,7 @@ struct cache_item {
 struct cache_kind {   /* one static table per kind */
     const char *name; /* name of the directory and metric label */
     enum cache_section section;
-    unsigned version; /* current; path format 2 */
+    unsigned version; /* present version of its entries, which their paths contain */
     /* Older versions, as lists that end with 0; may be NULL. `fallbacks`: their entries are used until there is one of the present version;
      * `previous`: their entries are removed when one is published. */
     const unsigned *fallbacks, *previous;
@@ -92,8 +92,8 @@ struct cache_kind {   /* one static table per kind */
     void *(*retain)(const void *context, struct sl_arena *arena);
     /* True if the entry may be in the shared layer; NULL = always. */
     bool (*shareable)(const void *context);
-    /* Validates contents without parsing them, in O(1), and makes `*loaded` of them. May be NULL. If it fails (except with SL_BUSY),
-     * the entry counts as damaged: it is removed and computed again, once. On the pool. */
+    /* Validates contents without parsing them, in O(1), and makes `*loaded` of them, which occupies `*weight` bytes. May be NULL. If it
+     * fails (except with SL_BUSY), the entry counts as damaged: it is removed and computed again, once. Runs on the pool. */
     enum sl_code (*load)(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error);
     void (*free_loaded)(void *loaded);
     /* Alternative to `load`: validates contents and fills a struct of `opened_size` bytes, which free() frees. */
@@ -101,9 +101,9 @@ struct cache_kind {   /* one static table per kind */
     size_t opened_size;
 };
 
-/* `kinds` is the table of catalog/catalog.c; it and the configuration must outlive the cache. Makes `cache_dir` if it is
- * missing and removes temporary files of processes that have ended. SL_INTERNAL, SL_MALFORMED (path too long) when the
- * directory cannot be used; SL_BUSY. */
+/* Starts the cache. `kinds`, the table of catalog/catalog.c, and the configuration must outlive it. Makes `cache_dir` if it is missing and
+ * removes temporary files of processes that have ended. SL_INTERNAL, SL_MALFORMED (path too long) when the directory cannot be used;
+ * SL_BUSY when out of memory. */
 enum sl_code cache_init(const struct config *config, const struct cache_kind *const *kinds, size_t count,
                         struct sl_error *error);
 
@@ -111,8 +111,8 @@ enum sl_code cache_init(const struct config *config, const struct cache_kind *co
  * directory and shared layer stay in use. */
 void cache_configure(const struct config *config);
 
-/* Cancels the running computations and waits for them, and a few seconds for pending writes to the shared layer. Before the
- * loop stops. */
+/* Cancels the running computations and waits for them, and a few seconds for pending writes to the shared layer. Call it before the loop
+ * stops. */
 void cache_drain(void) SL_SUSPENDS;
 void cache_close(void); /* removes the process's temporary directory; no fiber may use the cache afterwards */
 
@@ -242,7 +242,7 @@ bool cache_was_invalidated(struct sl_str key, int64_t created_s) SL_SUSPENDS;
 void cache_quarantine_name(const char *kind, struct sl_str key, struct sl_str about, struct journal_work *work);
 /* SL_UNSUPPORTED if `work` is quarantined; else SL_OK. */
 enum sl_code cache_quarantine_check(const struct journal_work *work, struct sl_error *error);
-struct cache_suspect {
+struct cache_suspect { /* record of work during which processes have died */
     char kind[28], key[36], about[188];
     unsigned crashes, kills;
     int64_t until_s; /* seconds since the epoch; 0 = counted but not quarantined */
@@ -292,8 +292,8 @@ enum sl_code cache_check_bucket(const struct config *config, struct sl_error *er
 void cache_measure(const char *cache_dir, const struct cache_kind *const *kinds, size_t count);
 
 struct cleanup_options {
-    bool dry_run, all;
-    bool full; /* the disk is full: evict something even if no limit is configured */
+    bool dry_run, all; /* dry_run: remove nothing, only count; all: also remove entries that have not expired */
+    bool full;         /* the disk is full: evict something even if no limit is configured */
     const char *const *only;
     size_t only_count; /* kind names; 0 = every kind */
 };

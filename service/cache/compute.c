@@ -261,7 +261,8 @@ void compute_entry(struct flight *flight, bool is_refresh, struct compute_result
 {
     struct cache_tmp tmp;
     struct journal_work work;
-    /* if the process dies while a pool thread works for this fiber, the journal names this work: see quarantine.c */
+    /* If the process dies while a pool thread works for this fiber, the journal names this work: see quarantine.c. The key is also
+     * the text for people. */
     cache_quarantine_name(flight->state->kind->name, flight->key, flight->key, &work);
     fiber_set_work(&work);
     *outcome = (struct compute_result){.layer = "computed", .generation = flight->generation};

@@ -103,7 +103,7 @@ struct cache_engine {
     struct sl_list renewing;              /* struct renewing */
     uint64_t max_mapped;                  /* how many files may be mapped */
     uint64_t renew_after_ns; /* age of misses and incomplete entries from which on they are computed again */
-    uint64_t next_log_ms;    /* of engine_log_io */
+    uint64_t next_log_ms;    /* when engine_log_io may log again */
     const struct config *config;
     /* A generation is the time at which the last invalidation stamp of any file was written (stamp.c). */
     int64_t generation;         /* as last read from the directory */

@@ -81,7 +81,7 @@ void cache_sweep_stamps(const char *dir, int64_t before_ns);
 
 /* ---- meta.c: side files, `<entry>.metadata` ---- */
 struct cache_meta {     /* contents of a side file */
-    bool is_public;     /* the scope is null */
+    bool is_public;     /* the scope is null: global */
     int64_t created_s;  /* seconds since the epoch */
     int64_t created_ns; /* with the fraction of the second; 0 = unknown */
     bool has_status;
@@ -109,6 +109,7 @@ bool cache_meta_name(const char *entry, char *out, size_t size);
 bool cache_is_side_file(const char *name);
 
 /* ---- expiry.c ---- */
+/* How long an entry lives depends on its class: contents, the error of a malformed file, or another error (negative). */
 enum cache_class { CACHE_CONTENTS, CACHE_NEGATIVE, CACHE_MALFORMED };
 
 /* Returns the birth time (statx(2)) of the file `name` in the directory `at`, or of the open file `at` itself if the name is empty; 0 if

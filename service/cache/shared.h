@@ -110,7 +110,8 @@ struct shared_query { /* a question for an entry */
     struct cache_lifetimes lifetimes;
     struct sl_str key, scope;
     int64_t stamp_ns; /* newest invalidation stamp of the key's files: older values are not used; 0 = there is none */
-    int64_t start_ns;
+    int64_t
+        start_ns; /* start of this process; with restart_retries_malformed, older errors of malformed files count as expired */
     bool restart_retries_malformed;
 };
 struct shared_result_value {
@@ -176,7 +177,7 @@ struct queued_write { /* an entry to be written; allocated by malloc */
     struct cache_item *item; /* a reference; NULL: an error */
     struct sl_error error;
     int64_t created_s;
-    uint64_t ttl_s;
+    uint64_t ttl_s; /* time to live of an error */
     enum shared_reason reason;
     bool replace;
     struct shared_backend *to[SHARED_BACKENDS]; /* NULL = not to this one */
@@ -186,19 +187,19 @@ void write_queue_add(struct queued_write *queued); /* takes it over */
 void write_queue_drain(uint64_t ms) SL_SUSPENDS;
 
 /* ---- pack.c: pool jobs ---- */
-struct pack_job {
+struct pack_job { /* compresses an entry */
     struct sl_bytes contents;
-    uint64_t max_packed;
+    uint64_t max_packed;      /* limit of the compressed size; above it the result is `too_large` */
     struct sl_mapping packed; /* result; unmapped by the caller. Empty `bytes.data`: too large, or `error` is set */
     bool too_large;
     struct sl_error error;
 };
 void pack_run(void *pack);
 
-struct unpack_job {
+struct unpack_job { /* decompresses an entry */
     struct sl_bytes packed;
-    int fd;
-    uint64_t max_size;
+    int fd;            /* file that gets the contents */
+    uint64_t max_size; /* limit of the contents */
     enum sl_code code;
     struct sl_error error;
 };

@@ -16,8 +16,8 @@ struct upload_owner {
 struct upload_head { /* what headers and path of an upload say: it sends one part of a symbfile */
     struct symbfile_key file_key;
     enum symbfile_kind kind;
-    uint64_t part, parts;
-    char upload_id[65];
+    uint64_t part, parts; /* number of the part, from 0; how many parts the symbfile has */
+    char upload_id[65];   /* by which the client marks parts of the same upload; empty: not sent */
     struct symbfile_info info;
     struct sl_str key_id; /* of the access key; empty = no key is required */
 };

@@ -38,6 +38,7 @@ static struct sl_js_stack_frame inlined_frame(const struct sl_js_stack_frame *te
         frame.before.size -= async.size;
     frame.constructor = false;
     frame.function = (struct sl_str){NULL, 0};
+    /* only the line end; in an encoded string (`escapes`) that is in `before`, in front of the line */
     frame.behind = frame.escapes ? SL_STR("") : sl_str_ends(frame.behind, crlf) ? crlf : SL_STR("\n");
     return frame;
 }

@@ -107,14 +107,14 @@ enum sl_code text_guess_ids(const struct job *job, struct text_work *work, struc
 /* symbols.c: sets the addresses of frames that the text gives as symbol and offset. A job_step, for native_request.locate. */
 enum sl_code text_locate(struct job *job, void *work, struct sl_error *error);
 
-/* write.c: writes the text with names. False when out of memory. Pure: pool. */
+/* write.c: writes the text with names. False when out of memory. Pure; runs on the pool. */
 bool text_write(struct text_work *work, struct sl_buf *out);
-/* json.c: writes the members of the JSON answer that follow "status". `text` is the text with names. Pure: pool. */
+/* json.c: writes the members of the JSON answer that follow "status". `text` is the text with names. Pure; runs on the pool. */
 void text_write_json(struct text_work *work, struct sl_str text, struct sl_json_writer *w);
 
 /* scripts.c: returns what the API for scripts has made of a frame; NULL if it has not symbolicated the frame. */
 const struct js_frame *text_js_result(const struct text_work *work, const struct text_item *item);
 /* Writes the line of a script's frame, and one more for each function into which its function was inlined. Writes no line for functions
- * that the source map hides. Resets `scratch`. False when out of memory. Pure: pool. */
+ * that the source map hides. Resets `scratch`. False when out of memory. Pure; runs on the pool. */
 bool text_put_script(const struct text_work *work, const struct text_item *item, struct sl_arena *scratch,
                      struct sl_buf *out);

@@ -5,7 +5,7 @@
 
 #include "api/uploads/uploads.h"
 
-enum { SESSION_SECRET = 33 };
+enum { SESSION_SECRET = 33 }; /* bytes of a secret: 32 hex digits and a NUL */
 /* Begins a session for a file with this scope, key, size and MD5. Sets `secret` to 32 hex digits, of which the first four are the number of
  * this node, as session_put forwards requests by them. False when out of memory, or if the system has no random bytes. */
 bool session_new(uint16_t node, const char *scope, enum store_part part, struct sl_str key, uint64_t size,

@@ -201,7 +201,7 @@ static void upload_fetch(struct upload *u)
     const char *url = sl_arena_strndup(u->archive.arena, u->url.data, u->url.size);
     u->from.archive = &u->archive;
     u->try_field = u->try_field.size ? SL_STR("try") : SL_STR("");
-    if (!url || cache_tmp_create(&tmp, true, &error) != SL_OK) {
+    if (!url || cache_tmp_create(&tmp, true, &error) != SL_OK) { /* true: a file without a name */
         archive_fail(&u->archive, 503, "out of memory");
         return;
     }
