@@ -110,8 +110,8 @@ struct shared_query { /* a question for an entry */
     struct cache_lifetimes lifetimes;
     struct sl_str key, scope;
     int64_t stamp_ns; /* newest invalidation stamp of the key's files: older values are not used; 0 = there is none */
-    int64_t
-        start_ns; /* start of this process; with restart_retries_malformed, older errors of malformed files count as expired */
+    /* the start of this process: with restart_retries_malformed, older errors of malformed files count as expired */
+    int64_t start_ns;
     bool restart_retries_malformed;
 };
 struct shared_result_value {
