@@ -25,7 +25,8 @@ static struct {
     struct fiber_wait_list asked; /* fibers that wait for credentials */
 } bucket;
 static struct {
-    unsigned running, max; /* limited, as uploads share the requests per host (max_downloads_per_host) with look-ups */
+    /* uploads that run, and their limit: they share the requests per host (max_downloads_per_host) with look-ups */
+    unsigned running, max;
     struct fiber_wait_list free; /* fibers that wait until fewer uploads run */
 } uploads;
 

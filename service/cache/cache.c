@@ -66,7 +66,7 @@ enum sl_code cache_init(const struct config *config, const struct cache_kind *co
     for (size_t i = 0; i < count; i++)
         kind_init(&engine.kinds[i], kinds[i], config);
     work_queue_configure(config);
-    fiber_group_init(&engine.group, NULL);
+    fiber_group_init(&engine.group, NULL); /* NULL: it belongs to no other group */
     space_init(config, kinds, count, &engine.group);
     if (shared_init(config, error) != SL_OK) {
         cache_close();

@@ -22,9 +22,9 @@
 #include "core/pool.h"
 
 enum {
-    AGES = 1 << 16,    /* ages from 0 minutes on that are told apart; older files count as AGES - 1 */
+    AGES = 1 << 16,    /* ages are counted in minutes, from 0 to AGES - 1; older files count as AGES - 1 */
     SPARED_BELOW = 10, /* minutes: younger files are in use, and stay */
-    PERCENT_KEPT = 90, /* of the limit, once it is exceeded */
+    PERCENT_KEPT = 90, /* percentage of the limit that the cache may still use after an eviction */
 };
 
 /* Kinds that are evicted first: their entries are downloaded or made again without an expensive conversion. */
@@ -210,7 +210,7 @@ struct bounded_job {
     uint64_t removed, removed_bytes;
 };
 
-/* Size of the kind on disk; loop thread. */
+/* Size on disk of the kind that has a limit of its own (CACHE_BOUNDED); loop thread. */
 static struct {
     bool known, running; /* running: a fiber walks over the files */
     uint64_t bytes;      /* on disk, valid if `known` */

@@ -102,6 +102,7 @@ void flight_finish(struct flight *flight, int64_t created_ns, int64_t generation
         count_busy(&flight->error);
         engine_unmap_some(); /* frees maps and memory */
     }
+    /* compute_publishable: contents, or an error that says something lasting; false: it is no refresh */
     if (!flight->outdated && (!flight->renews || compute_publishable(flight->code, &flight->error, false)))
         engine_store(state, flight->key, flight->code, flight->item, &flight->error, created_ns, generation, keep_ns);
     if (sl_map_get(&state->flights, flight->key) == flight) /* else an invalidation has removed it already */
@@ -120,7 +121,7 @@ static void finish_with_error(struct flight *flight, enum sl_code code, const ch
 {
     flight->code = sl_fail(&flight->error, code, "%s", message);
     engine_count(flight->state, "computed", code);
-    flight_finish(flight, 0, 0, 0);
+    flight_finish(flight, 0, 0, 0); /* the last 0: not stored in memory */
     flight_release(flight);
 }
 

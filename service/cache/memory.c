@@ -11,7 +11,7 @@
 /* RESERVED_MAPS: memory maps of the process that are kept for libraries, the heap and files in use. MIN_MAPPED: so many cached files may be
  * mapped in any case. */
 enum { RESERVED_MAPS = 4096, MIN_MAPPED = 256 };
-/* BOOKKEEPING: bytes that an entry counts for its structs; ITEM_MIN: that it counts at least for its contents. */
+/* Bytes that an entry counts against the memory limit. BOOKKEEPING: for its structs; ITEM_MIN: at least, for its contents. */
 enum { BOOKKEEPING = 80, ITEM_MIN = 32 };
 
 /* ---- slots ---- */

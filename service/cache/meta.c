@@ -47,7 +47,7 @@ static bool status_parse(struct sl_str name, enum sl_code *code)
     return false;
 }
 
-struct meta_members_seen { /* which members a side file has that it needs for its time and scope */
+struct meta_members_seen { /* whether a side file has the members for its scope and its time of creation */
     bool has_scope, has_created;
     int64_t fraction_ns; /* -1 = absent */
 };
@@ -85,7 +85,7 @@ static void read_member(struct sl_json *j, struct sl_str key, struct cache_meta 
 static bool from_json(struct sl_str text, struct cache_meta *meta, bool *busy)
 {
     struct sl_arena arena = {0};
-    struct sl_json j = sl_json(text, &arena, false);
+    struct sl_json j = sl_json(text, &arena, false); /* false: strict JSON */
     struct meta_members_seen members = {.fraction_ns = -1};
     struct sl_str key;
     if (sl_json_object(&j))
@@ -167,7 +167,7 @@ bool cache_meta_write(const char *path, struct sl_bytes json)
     struct cache_tmp tmp;
     if (!cache_meta_name(path, side, sizeof side) || cache_tmp_create(&tmp, false, NULL) != SL_OK)
         return false;
-    /* no path: the file is outside the cache directory and cannot be moved there; -1: there is nothing to sync */
+    /* no path: the file is outside the cache directory and cannot be moved there. -1, FILES_UNSYNCED: nothing is synced */
     bool ok = tmp.path[0] && sl_write_all(tmp.fd, json) && files_publish(-1, tmp.path, side, FILES_UNSYNCED);
     if (ok)
         tmp.path[0] = '\0'; /* so that cache_tmp_discard does not unlink it */

@@ -147,7 +147,7 @@ void quarantine_note(const char *cache_dir, const struct journal_record *death)
     log_warn("cache", text, LOG_STR("signal", death->number ? strsignal(death->number) : "unknown"),
              LOG_SLSTR("in_work", sl_buf_view(&keys)));
     sl_buf_free(&keys);
-    int fd = death->count ? open_directory(cache_dir, true) : -1;
+    int fd = death->count ? open_directory(cache_dir, true) : -1; /* true: makes it if it is missing */
     if (fd < 0)
         return;
     for (unsigned i = 0; i < death->count; i++)

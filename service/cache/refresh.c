@@ -9,7 +9,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-/* So many refreshes of a kind are listed, running and failed ones. If there are more, those that failed and may be retried are removed. */
+/* Once so many refreshes of a kind are listed, running and failed ones, those that failed and may be retried are removed from the list. */
 enum { REFRESHES_REMEMBERED = 1024 };
 
 /* A refresh that runs, or that failed and must not be retried too early. */

@@ -9,7 +9,7 @@ enum {
     PAGES_AT_A_TIME = 4096,  /* pages that one call of mincore(2) checks */
     RESIDENT_FOR_MS = 10000, /* interval of checks of a resident item */
     CHECK_AGAIN_MS = 1000,   /* interval of checks of an item that is not resident */
-    /* For so many pages an interval is a second longer: mincore(2) takes half a millisecond for them. */
+    /* Both intervals are a second longer for each so many pages of the item, for which mincore(2) takes half a millisecond. */
     PAGES_PER_SECOND = 16 << 10,
     READ_AHEAD_MAX = 32 << 20 /* bytes: larger items are not read ahead */
 };

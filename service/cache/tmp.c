@@ -36,7 +36,7 @@ static struct {
     char dir[232];          /* <cache_dir>/tmp/<pid>-<random> */
     int lock;               /* descriptor of its lock, -1 = none */
     pthread_mutex_t mutex;  /* for pool threads that recreate a removed directory */
-    atomic_bool unwritable; /* a file could not be created in it, and none since */
+    atomic_bool unwritable; /* the last attempt to create a file in it has failed */
 } own = {.lock = -1, .mutex = PTHREAD_MUTEX_INITIALIZER};
 
 const char *cache_tmp_dir(void)

@@ -75,7 +75,7 @@ static void answer_release(struct http_exchange *x, int status, const struct sl_
 
 void sentry_create_release(struct http_exchange *x)
 {
-    answer_release(x, 201, NULL);
+    answer_release(x, 201, NULL); /* NULL: the name is in the body */
 }
 
 void sentry_update_release(struct http_exchange *x)

@@ -511,7 +511,7 @@ static enum text_module_list list_of(struct sl_json element)
  * of the JVM. An array without elements stays an empty text. False if the part is not one valid array. */
 static bool sort_modules(struct sl_str part, struct sl_arena *arena, struct sl_buf lists[MODULE_LISTS])
 {
-    struct sl_json j = sl_json(part, arena, false);
+    struct sl_json j = sl_json(part, arena, false); /* false: strict JSON, without comments */
     struct sl_str key, value;
     if (!sl_json_array(&j))
         return false;

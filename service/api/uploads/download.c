@@ -270,7 +270,7 @@ static enum sl_code codeinfo_texts(struct sl_arena *arena, const struct sl_buf *
         SL_FIELD(TEXT, false, codeinfo_texts, key, "key"),
         SL_FIELDS_END,
     };
-    struct sl_json j = sl_json(sl_buf_view(info), arena, true);
+    struct sl_json j = sl_json(sl_buf_view(info), arena, true); /* true: also strings that are not UTF-8 */
     *texts = (struct codeinfo_texts){.key = {NULL, 0}};
     bool good =
         sl_json_read_object(&j, fields, texts) && texts->debug_id.size && texts->debug_filename.size && texts->key.size;

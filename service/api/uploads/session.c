@@ -114,8 +114,8 @@ struct session_file {
     bool wrong;                      /* differs from the announced size or MD5 */
 };
 
-/* Has a converter decompress the file, if it is a gzip file, and sets `wrong` unless the contents have the announced size and MD5: SL_OK
- * then too. `head` gets the beginning of the contents. */
+/* Has a converter decompress the file, if it is a gzip file, and sets `wrong` if the contents do not have the announced size and MD5, which
+ * is no error (SL_OK). `head` gets the beginning of the contents. */
 static enum sl_code session_check(struct session_file *f) SL_SUSPENDS
 {
     const struct session *s = f->session;
@@ -491,7 +491,7 @@ static bool session_forward(struct http_exchange *x)
     if (code == SL_OK)
         session_relay(&p, url, socket);
     else
-        relay_answer(&p, code, 0, NULL);
+        relay_answer(&p, code, 0, NULL); /* there is no answer to relay */
     if (p.body.bytes.data)
         pool_unmap(&p.body);
     close(p.fd);

@@ -37,7 +37,7 @@ static const struct sl_field single_fields[] = {
 /* Reads the body of a request. False if it is malformed or lacks a member, or for lack of memory (`no_memory` is set). */
 static bool single_read(struct sl_str body, struct sl_arena *arena, struct single *single)
 {
-    struct sl_json j = sl_json(body, arena, true);
+    struct sl_json j = sl_json(body, arena, true); /* true: also strings that are not UTF-8 */
     bool good = sl_json_read_object(&j, single_fields, single) && sl_json_end(&j) && single->files;
     for (size_t i = 0; good && i < single->count; i++)
         good = single->files[i].key.data && single->files[i].size.set && single->files[i].md5.data;

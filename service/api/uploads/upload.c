@@ -353,7 +353,7 @@ static void upload_keep_record(const struct upload *u, uint64_t id)
     struct sl_error error = {0};
     sl_json_begin_object(&w);
     sl_json_member_object(&w, "upload");
-    write_upload(&w, u, id, true);
+    write_upload(&w, u, id, true); /* true: as in a record */
     sl_json_member_array(&w, "ignored_keys");
     for (size_t i = 0; i < u->archive.ignored_count; i++)
         sl_json_put_str(&w, u->archive.ignored[i]);
@@ -379,7 +379,7 @@ static void upload_reply(struct upload *u)
     upload_keep_record(u, id);
     sl_json_begin_object(&w);
     sl_json_member_object(&w, "upload");
-    write_upload(&w, u, id, false);
+    write_upload(&w, u, id, false); /* false: as in an answer */
     sl_json_end_object(&w);
     sl_json_end_object(&w);
     http_reply_json(u->x, 201, &body);
