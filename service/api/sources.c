@@ -48,7 +48,7 @@ static struct source_policy make_policy(const struct config *config)
 bool request_sources_read(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct request_sources *into = out;
-    (void)at;
+    (void)at; /* problems name the list "sources" */
     const struct config *config = into->config;
     struct source_policy policy = make_policy(config);
     struct value_problems problems = {.arena = s->json->arena};

@@ -178,8 +178,8 @@ void cache_invalidation_begin(void)
     engine.pending_generation = engine.generation;
 }
 
-/* `previous`, `made`: the generations before and after this process has written its stamps. A newer one than `made` that was read meanwhile
- * came from another process. */
+/* Called when this process has written its invalidation stamps. `previous`, `made`: the generations before and after that, as read from the
+ * directory. A newer one than `made` that was read meanwhile came from another process. */
 void cache_invalidation_end(int64_t previous, int64_t made)
 {
     int64_t pending_generation = engine.pending_generation;
@@ -368,6 +368,8 @@ bool cache_drop_faulted(void)
     return any;
 }
 
+/* While `run` fails because a mapped file was damaged (SL_INTERNAL), drops the damaged entries, calls `reset` and runs it again, at most
+ * CACHE_MAX_RUNS times in all. */
 enum sl_code cache_run_reader(const struct cache_reader *reader, void *arg, struct sl_error *error)
 {
     enum sl_code code = reader->run(arg, error);

@@ -162,7 +162,7 @@ void shared_drain(void)
     sl_arena_free(&layer.arena);
 }
 
-/* The Redis is number 0 and the bucket 1; without a Redis the bucket is 0. */
+/* Gets the state of back end number `i`: the Redis is 0 and the bucket 1; without a Redis the bucket is 0. False: there is no such one. */
 bool cache_shared_state(size_t i, struct cache_shared_state *state)
 {
     const struct shared_backend *all[2] = {layer.redis ? layer.redis : layer.bucket, layer.redis ? layer.bucket : NULL};

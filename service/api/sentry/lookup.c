@@ -171,6 +171,7 @@ static void send_bundle(struct http_exchange *x, struct sl_str id)
         reply_lookup_failure(x, code, &error);
 }
 
+/* GET .../artifact-lookup/: sends the bundle whose id is the parameter `download`; without that, lists bundles. */
 void sentry_look_up_artifacts(struct http_exchange *x)
 {
     struct sl_str download = http_query(x, "download");

@@ -320,7 +320,8 @@ static bool read_encoding(const struct http_exchange *x, struct symbfile_failure
     return false;
 }
 
-/* Checks the headers in a fixed order, so that a request with several faults always gets the same error. */
+/* Reads the headers of an upload into `head`. Checks them in a fixed order, so that a request with several faults always gets the same
+ * error. False: `failure` is set. */
 bool upload_read_head(const struct http_exchange *x, struct upload_head *head, struct symbfile_failure *failure)
 {
     if (!read_file_id(x, head, failure) || !read_parts(x, head, failure))

@@ -47,6 +47,7 @@ static bool read_head(struct http_exchange *x, struct upload_head *head, struct 
     head->key_id = owner.key_id;
     /* uploads go to the first of the scopes that the key allows */
     memcpy(head->file_key.scope, owner.scopes[0], sizeof head->file_key.scope);
+    /* without Content-Length (-1) the size is checked while the body arrives */
     if (x->content_length >= 0 && (uint64_t)x->content_length > current_config()->symbfile.max_part_bytes) {
         symbfile_fail(failure, 413, "1108", "Upload is too large.");
         return false;

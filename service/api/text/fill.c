@@ -364,7 +364,7 @@ static bool fill_modules(struct text_work *work)
     struct native_request *native = &work->native;
     if (!map_sent(work))
         return false;
-    size_t most = native->module_count + work->reader->module_count + 1;
+    size_t most = native->module_count + work->reader->module_count + 1; /* + 1: never an empty array */
     struct native_module *all = SL_ARENA_ARRAY(native->arena, struct native_module, most);
     work->module_of = SL_ARENA_ARRAY(native->arena, uint32_t, work->reader->module_count + 1);
     work->unknown = SL_ARENA_ARRAY(native->arena, struct text_unknown, most);
@@ -424,6 +424,7 @@ static bool fill_frame(struct text_work *work, struct sl_text_frame *text, struc
     *frame = (struct native_frame){
         .address =
             of_symbol ? text->absolute : text->address - (has_module && text->is_return && text->address ? 1 : 0),
+        /* not NATIVE_NO_MODULE: native_prepare would search a module by the address */
         .module = module == NATIVE_NO_MODULE ? NO_SUCH_MODULE : module,
         .of_file = text->base == SL_TEXT_OF_FILE, /* an address as linked in the file */
         .undefined = of_symbol,                   /* no address in the module, until text_locate finds the symbol */

@@ -117,7 +117,7 @@ static bool fill_js_frame(const struct text_work *work, const struct text_item *
     return true;
 }
 
-/* Adds the script frames of the text to `request`, a struct js_request, a trace for each stack. */
+/* Adds the script frames of the text to `request`, a struct js_request, a trace for each stack. False when out of memory. */
 bool text_fill_js(const struct text_work *work, void *request)
 {
     struct js_request *r = request;
@@ -177,7 +177,7 @@ static void fill_jvm_frame(const struct sl_jvm_trace_frame *text, size_t index, 
     frame->line = (struct sl_opt_u64){text->has_line, text->line};
 }
 
-/* Adds the JVM frames of the text to `request`, a struct jvm_request, a trace for each stack. */
+/* Adds the JVM frames of the text to `request`, a struct jvm_request, a trace for each stack. False when out of memory. */
 bool text_fill_jvm(const struct text_work *work, void *request)
 {
     struct jvm_request *r = request;
