@@ -20,7 +20,7 @@ enum { HEADER = 9, MARKER_MAX = 4096 };
 enum { IS_CONTENTS, IS_ERROR };
 #define SMALL (64ull << 20) /* bytes that a frame may decompress to, however small it is */
 
-static char space[128]; /* the namespace: first part of every key */
+static char key_namespace[128]; /* the namespace: first part of every key */
 static uint64_t max_inflate_ratio;
 static struct shared_backend backend;
 static struct redis *connection;
@@ -43,7 +43,7 @@ static void redis_end(void)
 /* Returns the Redis key of an entry, "<namespace>:<name>", written to `out`. */
 static struct sl_str redis_make_key(const char *name, char out[320])
 {
-    int size = snprintf(out, 320, "%s:%s", space, name);
+    int size = snprintf(out, 320, "%s:%s", key_namespace, name);
     return (struct sl_str){out, (size_t)size};
 }
 
@@ -221,8 +221,8 @@ static enum sl_code read_redis(const struct config *config, struct redis_options
     if (cache_redis_options(config, options, key, error) != SL_OK)
         return error->code;
     *key = "shared_cache.redis.namespace";
-    if (strlen(config->shared.redis_namespace) >= sizeof space)
-        return sl_fail(error, SL_MALFORMED, "the namespace is too long (at most %zu bytes)", sizeof space - 1);
+    if (strlen(config->shared.redis_namespace) >= sizeof key_namespace)
+        return sl_fail(error, SL_MALFORMED, "the namespace is too long (at most %zu bytes)", sizeof key_namespace - 1);
     return SL_OK;
 }
 
@@ -239,7 +239,7 @@ struct shared_backend *shared_redis(const struct config *config, struct fiber_gr
     const struct config_shared *shared = &config->shared;
     if (read_redis(config, &options, key, error) != SL_OK)
         return NULL;
-    snprintf(space, sizeof space, "%s", shared->redis_namespace);
+    snprintf(key_namespace, sizeof key_namespace, "%s", shared->redis_namespace);
     max_inflate_ratio = config->max_inflate_ratio;
     connection = redis_open(&options, group);
     if (!connection) {
