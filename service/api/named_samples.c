@@ -35,18 +35,19 @@ static uint64_t relative_address(const struct named_samples *named, const struct
     return row->address - named->samples.images[row->image].begin;
 }
 
-/* Gets address `index` to look up. Addresses that are not exact are return addresses: 1 less lies in the call. */
+/* Gets address `index` to look up: its module, and where in it (`relative`). Addresses that are not exact are return addresses: 1 less lies
+ * in the call. */
 static void samples_address(const struct named_file *file, size_t index, uint32_t *module, uint64_t *relative)
 {
     const struct named_samples *named = file->of_format;
     const struct sl_samples_row *row = &named->samples.rows[named->rows[index]];
     uint64_t address = relative_address(named, row);
     *module = named->modules[row->image];
-    *relative = address - (!row->is_exact && address);
+    *relative = address - (!row->is_exact && address); /* 0 stays 0 */
 }
 
-/* Lists the rows that have an image (`rows`), and the modules of their images (`asked`). Processes share most images, so images with
- * the same id are one module. False when out of memory. */
+/* Lists the rows that have an image (`rows`), and the modules of their images (`asked`); modules[image] becomes the index in `asked`.
+ * Processes share most images, so images with the same id are one module. False when out of memory. */
 static bool choose_modules(struct named_file *file, struct named_samples *named)
 {
     struct sl_samples *samples = &named->samples;

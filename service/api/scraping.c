@@ -151,7 +151,8 @@ static size_t scraping_find(struct sl_str text, char c)
     return found ? (size_t)(found - text.data) : text.size;
 }
 
-/* Returns the host of an origin in ASCII form; only in lower case if it is not a valid name. */
+/* Returns the host of an origin in ASCII form; only in lower case if it is not a valid name. ascii_host takes a URL, for which any scheme
+ * does. */
 static struct sl_str pattern_host(struct sl_arena *arena, struct sl_str host)
 {
     struct sl_str result = {NULL, 0};
@@ -201,8 +202,8 @@ static bool read_pattern(struct sl_arena *arena, struct sl_str text, struct url_
     return p->host.data != NULL;
 }
 
-/* True if the host matches the origin's: it is the same, or with "*." a name below it. An origin whose host is any matches, but
- * "*.*" is not allowed and matches nothing. */
+/* True if the host matches the origin's: it is the same, or with "*." (p->below) a name below it. The host "*" (no p->host) matches any,
+ * but "*.*" is not allowed and matches nothing. */
 static bool host_matches(const struct url_pattern *p, struct sl_str host)
 {
     if (!p->host.data)

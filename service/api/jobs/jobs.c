@@ -190,8 +190,8 @@ static void jobs_add_finished(struct job *job)
         uv_timer_start(&service->expiry, expire, ttl_ms(service), 0);
 }
 
-/* Counts the result in service.stored_result_bytes. If these would exceed result_bytes, or memory is short, moves it to a file
- * instead, which is not counted; if that fails it stays in memory. */
+/* Counts the result in service.stored_result_bytes. If the sum would exceed the configured result_bytes, or memory is short, moves the
+ * result to a file instead, which is not counted; if that fails it stays in memory. */
 static void charge_result(struct job *job)
 {
     struct service *service = job->service;
@@ -213,7 +213,7 @@ static size_t *get_running_count(struct service *service, const char *task)
     size_t i = 0, last = sizeof service->running_of / sizeof *service->running_of - 1;
     while (i < last && service->running_of[i].task && strcmp(service->running_of[i].task, task) != 0)
         i++;
-    service->running_of[i].task = task;
+    service->running_of[i].task = task; /* takes a free entry; changes nothing if the name is known */
     return &service->running_of[i].count;
 }
 
@@ -234,8 +234,9 @@ static void write_outcome(struct job *job, const char *status)
     sl_json_end_object(&w);
 }
 
-/* Returns the outcome of a job whose steps ended with `code`. The steps of a cancelled job may end with any error, so the reason of
- * the cancellation decides: its time limit, a client that left, or the end of the service (an internal error). */
+/* Returns the outcome of a job whose steps ended with `code`. A wrong request is JOB_FAILED in any case. The steps of a cancelled job may
+ * end with any other error, so the reason of the cancellation decides: its time limit, a client that left, or the end of the service (an
+ * internal error). */
 static enum job_outcome classify_outcome(const struct job *job, enum sl_code code)
 {
     if (code == SL_MALFORMED || code == SL_UNSUPPORTED)
@@ -248,7 +249,8 @@ static enum job_outcome classify_outcome(const struct job *job, enum sl_code cod
 }
 
 /* Ends the job: logs and counts its outcome, stores the result if a client knows the id (also in Redis, for other nodes), and wakes the
- * handlers that wait. If memory for the stored result is missing, the outcome becomes JOB_BUSY. */
+ * handlers that wait. If memory for the stored result is missing, the outcome becomes JOB_BUSY. A job whose id no client knows is freed
+ * later, by free_if_unreachable. */
 static void jobs_finish(struct job *job, enum sl_code code, const struct sl_error *error)
 {
     struct service *service = job->service;
@@ -263,7 +265,7 @@ static void jobs_finish(struct job *job, enum sl_code code, const struct sl_erro
         log_error("jobs", "a job ended with an internal error", LOG_STR("task", job->task), LOG_ERR(error));
     if (outcome != JOB_COMPLETED && outcome != JOB_FAILED) /* these two have the answer that the steps wrote */
         write_outcome(job, outcome_names[outcome]);
-    free_work(job);
+    free_work(job); /* job->answer stays: it is not in the arena */
     if (job->revealed && (job->result = shared_blob_new(&job->answer)))
         charge_result(job);
     else if (job->revealed)
@@ -482,7 +484,8 @@ void jobs_init(struct service *service)
     service->expiry.data = service;
 }
 
-/* Called when the timer is closed: frees the jobs that have kept results, and the free list. */
+/* Called when the timer is closed: frees the jobs that have kept results, and the free list. Then tells the owner of the service
+ * (jobs_closed), which frees the rest. */
 static void on_closed(uv_handle_t *handle)
 {
     struct service *service = handle->data;

@@ -111,7 +111,8 @@ struct job {
 /* True if another job may run now; if not, counts a refusal and sets the answer. */
 bool job_slot_free(struct http_exchange *x);
 
-/* Allocates a job of this kind with an empty request; job_begin starts it. NULL when out of memory: the answer is set. */
+/* Allocates a job of this kind with an empty request; job_begin starts it. `scope` says which cached files the job may use. NULL when out
+ * of memory: the answer is set. */
 struct job *job_new(struct http_exchange *x, const struct job_kind *kind, struct sl_str scope);
 void job_discard(struct job *job); /* frees a job that was not begun, or has ended and is used by no handler */
 

@@ -136,7 +136,7 @@ bool node_relay(struct http_exchange *x, const uint8_t id[16], const struct api_
     int status = 0;
     relay.header_count = node_headers(x, headers);
     enum sl_code code = fetch_relay(&relay, &status, &body, &error);
-    if (code != SL_OK && code != SL_CANCELLED)
+    if (code != SL_OK && code != SL_CANCELLED) /* cancelled: the client is gone */
         log_warn("jobs", "cannot forward a poll to the node that has the job; the client gets 404",
                  LOG_U64("node", owner), LOG_ERR(&error));
     metric_add(METRIC_POLLS, 1, code == SL_OK && status == 200 ? "forwarded" : "unknown", NULL, NULL);

@@ -44,6 +44,7 @@ bool peers_should_answer(const struct http_exchange *x)
 
 void peers_request(struct http_exchange *x, const char *path, struct sl_str accept, struct sl_buf *texts)
 {
+    /* held, as the configuration may be replaced while the fibers wait */
     const struct config *config = config_retain(((const struct service *)x->service)->config);
     size_t others = config->http.processes - 1;
     char url[128];

@@ -53,6 +53,7 @@ void job_check(struct http_exchange *x)
         return;
     bool is_form = (kind->receive || kind->files) && multipart_boundary(type, &boundary);
     bool is_file = kind->takes_file && is_octets(type);
+    /* kinds with `receive` take no JSON: only forms and, with takes_file, files */
     if (kind->receive && !is_form && !is_file)
         reply_text(x, 400, "Invalid `boundary` for `multipart/form-data` request");
     else if (!is_form && !is_file && !is_json(type))
@@ -134,7 +135,7 @@ static bool read_body(struct http_exchange *x, struct job *job)
     struct body_receiver r = {.job = job};
     struct sl_error error;
     if (kind->files && multipart_boundary(http_header(x, "content-type"), &r.boundary))
-        r.files = (struct request_files *)((char *)job->request + kind->files);
+        r.files = (struct request_files *)((char *)job->request + kind->files); /* an offset in the request */
     if (http_body(x, &r.bytes) != SL_OK)
         return false;
     if (r.files) /* a form, even without files */
@@ -159,7 +160,7 @@ static bool read_body(struct http_exchange *x, struct job *job)
 static bool receive(struct http_exchange *x, struct job *job)
 {
     const struct job_kind *kind = job->kind;
-    if (kind->head)
+    if (kind->head) /* stores query and headers in the request */
         kind->head(x, job->request);
     if (kind->receive ? !kind->receive(x, job, job->request) : !read_body(x, job))
         return false;

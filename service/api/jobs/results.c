@@ -367,8 +367,9 @@ bool results_poll(struct http_exchange *x, const uint8_t id[16], const struct ap
 static const char no_memory_message[] =
     "cannot share job results over Redis: out of memory; other nodes cannot answer for jobs of this one";
 
-/* Opens two connections to Redis, and starts the fiber that renews markers. NULL if results are not shared, or on failure: the
- * service then works without. Invalid options are not logged, as the check of the configuration reports them. */
+/* Opens two connections to Redis (`channel` receives messages, `redis` is for all other commands), and starts the fiber that renews
+ * markers. NULL if results are not shared, or on failure: the service then works without. Invalid options are not logged, as the check of
+ * the configuration reports them. */
 struct job_results *results_open(struct service *service)
 {
     const struct config_shared *shared = &service->config->shared;

@@ -111,6 +111,7 @@ static void reset(void *arg)
     sl_buf_clear(&job->answer);
 }
 
+/* cache_run_reader repeats the steps when a cache file turns out to be damaged; `undo` and `reset` first discard what they have found. */
 enum sl_code job_run(struct job *job, struct sl_error *error)
 {
     const struct job_kind *kind = job->kind;
@@ -129,7 +130,7 @@ enum sl_code job_run(struct job *job, struct sl_error *error)
 
 /* ---- commands ---- */
 
-/* Reads a command's request and runs the steps. If it cannot be read, the error is what an HTTP client would be answered. */
+/* Reads a command's request, `local`, and runs the steps. If it cannot be read, the error is what an HTTP client would be answered. */
 static enum sl_code read_and_run(struct job *job, const void *local, struct sl_error *error)
 {
     struct json_failure failure = json_no_memory;

@@ -297,7 +297,7 @@ static void query_local_files(void *arg)
     if (query.path.data)
         query.stem = sl_js_stem(query.path);
     if (!r->local->look_up(r->local->look_up_arg, &query, r->arena, &items, &look->listed_count))
-        finder_stop(r, SL_BUSY);
+        finder_stop(r, SL_BUSY); /* look_up fails only when out of memory */
     else
         look->listed = items;
 }
@@ -353,8 +353,8 @@ static bool add_bundle(struct js_request *r, const struct artifact *artifact)
     return true;
 }
 
-/* Adds an artifact unless it is known. Sets `*added` if its URI is new, or its path: several URLs may lead to one file. If two files
- * have the same path, the first one counts. False when out of memory. */
+/* Adds an artifact unless it is known. Sets `*added` if its URI is new or, for a single file, the path under which it is listed: one file
+ * may have several paths. If two files have the same path, the first one counts. False when out of memory. */
 static bool add_artifact(struct js_request *r, const struct artifact *artifact, bool *added)
 {
     struct js_finder *f = &r->finder;
@@ -422,7 +422,7 @@ static void search_web(void *arg)
     count_lookup(file, file->code == SL_OK ? "found" : "not_found", file->code == SL_OK ? "scraping" : "none");
 }
 
-/* Searches for all missing files without asking anybody; those that are found leave the list. */
+/* Searches for all missing files without asking anybody; those that are found leave the list. False when the request cannot go on. */
 static bool search_known(struct js_search *l)
 {
     if (!js_for_each(l->request, search_known_for, l->looks, l->count))
@@ -457,7 +457,7 @@ static bool query_missing(struct js_search *l, void (*ask)(void *look))
 {
     const void *first = l->count ? l->looks[0] : NULL;
     if (!first || !query_range(l, ask, 0, 1))
-        return l->request->finder.stopped == SL_OK;
+        return l->request->finder.stopped == SL_OK; /* true: no file was missing */
     size_t asked = l->count && l->looks[0] == first;
     return query_range(l, ask, asked, l->count - asked);
 }

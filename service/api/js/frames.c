@@ -52,11 +52,11 @@ static void js_set_lines(struct js_resolving *s, struct js_frame *frame, struct 
         js_keep_lines(s, frame, &found);
 }
 
-/* Sets the frame's context to lines of the minified script. The module remembers the lines found last, as most frames of a script
- * have the same very long line. */
+/* Sets the context of `raw`, a frame as it was sent, to lines of the minified script. The module remembers the lines found last, as most
+ * frames of a script have the same very long line. */
 static void js_set_script_lines(struct js_resolving *s, struct js_frame *raw, struct js_module *module)
 {
-    if (module->context_line != raw->line.value) {
+    if (module->context_line != raw->line.value) { /* 0 at first, which is no line number */
         struct sl_context_cursor cursor = js_file_cursor(module->minified);
         module->context_line = raw->line.value;
         module->has_context = sl_context_at(&cursor, raw->line.value, &module->context);
@@ -247,7 +247,7 @@ static void js_add_map_error(struct js_resolving *s, const struct js_module *mod
         error.problem = JS_MALFORMED_SOURCEMAP;
         error.sourcemap = module->label;
         js_set_origin(s, module, (struct sl_str){NULL, 0}, raw);
-    } else if (module->map && module->map->disabled) {
+    } else if (module->map && module->map->disabled) { /* the request forbids downloads from the web */
         error.problem = JS_SCRAPING_DISABLED;
     }
     js_add_error(s->request, error);
@@ -293,9 +293,9 @@ static bool resolve_frame(struct js_resolving *s, const struct js_entry *sent, s
     return false;
 }
 
-/* In a trace of a text, with the callee first: leaves out the frames of functions that the map hides, if their caller is known and
- * the frame's line has nothing else. If a hidden function has the name and file of its caller, it is a part of it that the compiler
- * moved out: the caller then gets its position, which is more exact than that of the call. */
+/* In a trace of a text, with the callee first: leaves out the frames of functions that the map hides (is_hidden), if their caller is known
+ * and the line of the text has nothing but the frame (is_alone). If a hidden function has the name and file of its caller, it is a part of
+ * it that the compiler moved out: the caller then gets its position, which is more exact than that of the call. */
 static void leave_out_hidden(const struct js_request *r, const struct js_trace *sent, struct js_trace *trace)
 {
     for (size_t i = 0; i < trace->count; i++) {
@@ -347,7 +347,7 @@ void js_resolve(struct js_request *r)
     sl_buf_free(&s.line);
 }
 
-/* Frames whose source was not found keep no lines, and the answer lists an error. */
+/* Frames whose source was not found get no lines, and the answer lists an error. Stops when the answer's limit leaves no memory. */
 void js_add_sources(struct js_request *r)
 {
     struct js_resolving s = {.request = r};

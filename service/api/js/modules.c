@@ -91,6 +91,7 @@ static bool js_find_reference(struct js_request *r, struct js_module *m)
     /* in bundles, only files that the manifest calls scripts may have a comment with a reference */
     bool is_script = file->origin != JS_BUNDLED || file->entry->type == SL_BUNDLE_SOURCE ||
                      file->entry->type == SL_BUNDLE_MINIFIED_SOURCE;
+    /* facts.map is empty if the comment embeds the map as a data URL: that is read from the script again */
     if (!reference->map.data && is_script && facts.has_map)
         *reference = (struct js_reference){
             .map = facts.map, .is_embedded = facts.embeds_map, .has_id = reference->has_id, .id = reference->id};

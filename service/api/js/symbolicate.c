@@ -29,7 +29,7 @@ static uint64_t js_memory(const struct js_request *r)
     return r->frame_count * frame;
 }
 
-/* Looks up the sources whose text their maps do not contain. False when cancelled or out of memory. */
+/* Looks up the sources whose text their maps do not contain. False when the request cannot go on (js_ended says why). */
 static bool js_find_sources(struct js_request *r)
 {
     struct js_key *keys = SL_ARENA_ARRAY(r->arena, struct js_key, r->want_count);
@@ -110,7 +110,7 @@ static void js_release(void *arg)
     js_finder_end(&r->finder);
 }
 
-/* Restores the state before js_run, which then runs again. */
+/* Restores the state before js_run, which then runs again, as a cache file was damaged. */
 static void js_reset(void *arg)
 {
     struct js_request *r = arg;

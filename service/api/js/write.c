@@ -22,7 +22,8 @@ static void write_data(struct sl_json_writer *w, const struct js_frame_origin *o
 
 enum { NO_INDEX = -1 }; /* the frame is written without `index` */
 
-/* Writes a frame. Its source lines are those that were found, else those that were sent. */
+/* Writes a frame, with its `index` among those that were sent unless that is NO_INDEX. Its source lines are those that were found, else
+ * those that were sent. */
 static void write_one(struct sl_json_writer *w, const struct js_frame *frame, bool symbolicated, int64_t index)
 {
     sl_json_begin_object(w);

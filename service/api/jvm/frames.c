@@ -28,7 +28,8 @@ static struct sl_str joined(struct jvm_request *r, struct sl_str first, struct s
     return (struct sl_str){text, size};
 }
 
-/* Replaces the names in `*exception` by the original ones if a mapping has the class. Returns the full class name. */
+/* Replaces the names in `*exception` by the original ones if a mapping has the class. Returns the full class name, the original one if a
+ * mapping has it. */
 static struct sl_str map_exception(struct jvm_request *r, struct jvm_exception *exception)
 {
     struct sl_str full = joined(r, exception->module, SL_STR("."), exception->type), original;

@@ -16,8 +16,8 @@ static bool mapping_belongs_to(const struct jvm_query *module, const struct loca
     return !module->is_bundle && sl_debug_id_equal(&module->id, &mapping->id);
 }
 
-/* Gives the command's local mappings to the request's modules: each to all modules with its id; if there are none, to the first
- * module without a mapping, unless it is `only_by_id`. */
+/* Gives the command's local mappings to the request's modules: each to all modules with its id. One whose id no module has goes to the
+ * first module without a mapping, unless it is `only_by_id`. */
 static void use_local_mappings(struct jvm_request *r)
 {
     for (size_t i = 0; i < r->local->mapping_count; i++) {

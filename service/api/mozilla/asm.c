@@ -155,7 +155,7 @@ static void find_program(const struct profiler_request *r, struct file_lookup *f
     id.has_debug_id = r->debug_id.data && sl_debug_id_parse(r->debug_id, &id.debug_id);
     enum sl_code code = id.code_id.data && program_sources(r, &where) ? SL_OK : SL_BUSY;
     if (code == SL_OK && !id.code_id.size)
-        code = native_add_build_id(&where, &id);
+        code = native_add_build_id(&where, &id); /* SL_NOT_FOUND: searches without a build id */
     *file = (struct file_lookup){.code = code};
     if (code == SL_BUSY || code == SL_CANCELLED)
         sl_fail(&file->error, code, "out of memory or file descriptors");

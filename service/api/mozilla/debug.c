@@ -37,7 +37,7 @@ static void count_frames(struct moz_debug *d, const struct mozilla_job *job, con
             continue;
         tally->name = mozilla_module_name(d->request->arena, module);
         tally->work = &d->request->native.modules[module->native].found->work;
-        d->count++;
+        d->count++; /* modules with a frame */
     }
 }
 

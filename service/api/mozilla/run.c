@@ -135,7 +135,8 @@ void mozilla_open(struct job *job, void *arg)
 }
 
 /* Sets the options of the native request: asks Mozilla's stores first, then the configured fallback sources and the symbol store of this
- * server; lists inlined functions also if they have no lines; adds no source lines. */
+ * server; lists inlined functions also if they have no lines; adds no source lines. With `nearest`, an address outside of all functions
+ * gets the function before it. */
 bool mozilla_prepare(struct mozilla_request *r)
 {
     struct native_request *native = &r->native;
@@ -143,7 +144,7 @@ bool mozilla_prepare(struct mozilla_request *r)
     native->includes_symbol_store = true;
     native->options.apply_source_context = SL_BOOL_FALSE;
     native->inlines_without_lines = true;
-    native->stores = r->config;
+    native->stores = r->config; /* which lists Mozilla's stores */
     native->reports_work = r->wants_debug;
     native->sources = r->config->mozilla.fallbacks;
     native->source_count = r->config->mozilla.fallbacks_count;

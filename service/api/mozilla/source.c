@@ -147,8 +147,8 @@ static enum sl_code source_download(struct source_work *w, struct sl_error *erro
     return code;
 }
 
-/* Symbolicates the address, checks that its symbols name the file, and gets the text. Ends early when a step has set the answer,
- * which is then an error message. */
+/* Symbolicates the address, checks that its symbols name the file, and gets the text. Ends early when a step has set the answer, which is
+ * then an error message; w->module is NULL if source_prepare has set it already. */
 static enum sl_code source_run(struct job *job, void *arg, struct sl_error *error)
 {
     struct source_work *w = arg;

@@ -63,8 +63,8 @@ static struct sl_str choose_file_name(const struct moz_writer *w, const struct m
     return name.size ? name : module->file;
 }
 
-/* Returns the frames that the look-up gave for a frame that was sent: functions inlined there, innermost first, then the one around
- * them. `*count` is 0 if it was not symbolicated. */
+/* Returns the frames that the look-up gave for a frame that was sent: functions inlined there, innermost first, then the one around them.
+ * `*count` is 0 if it was not symbolicated, or has no function name: .NET frames have none. */
 static const struct native_result_frame *get_results(const struct moz_writer *w, const struct mozilla_frame *frame,
                                                      size_t *count)
 {
@@ -144,7 +144,7 @@ static void write_function(struct moz_writer *w, const struct native_result_fram
 }
 
 /* Writes `count` functions that were inlined, innermost first. The function around them is not among them: it is written as the frame
- * itself. */
+ * itself. Functions beyond the answer's size limit are left out, but not counted as omitted frames. */
 static void write_inlines(struct moz_writer *w, const struct native_result_frame *frames, size_t count)
 {
     sl_json_member_array(&w->json, "inlines");
@@ -235,6 +235,7 @@ static const char *module_error(const struct moz_writer *w, const struct mozilla
     if (found->stores == SL_MALFORMED || found->stores == SL_UNSUPPORTED)
         return "BreakpadParsing";
     *message = "No source has symbols for the module.";
+    /* `stores` is SL_OK here if Mozilla's stores were not asked */
     if (found->lookup.code == SL_NOT_FOUND && (found->stores == SL_NOT_FOUND || found->stores == SL_OK))
         return "NoCandidatePathForDebugFile";
     *message = native_module_status(native);
@@ -278,7 +279,8 @@ static void write_module_errors(struct moz_writer *w)
     sl_map_free(&seen);
 }
 
-/* Writes the result of a job: its stacks, and which of its modules were found. */
+/* Writes the result of a job: its stacks, and which of its modules were found. Frames beyond the answer's size limit are left out and
+ * counted (moz_fits). */
 static void write_result(struct moz_writer *w)
 {
     sl_json_begin_object(&w->json);

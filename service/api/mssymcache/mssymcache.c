@@ -106,7 +106,8 @@ static size_t header_count(const struct http_exchange *x, const char *name)
     return count;
 }
 
-/* Reads the header fields into `asked`. Returns NULL, or the error message for the client. */
+/* Reads the header fields into `asked`. Returns NULL, or the error message for the client. is_patient: the client knows Retry-After;
+ * `known`: the version of the file that it has. */
 static const char *read_fields(struct symcache_get *asked)
 {
     struct http_exchange *x = asked->x;
@@ -268,7 +269,7 @@ static bool reply_older(struct symcache_get *asked)
         memcpy(older.version, versions[i], sizeof older.version);
         if (ms_symcache_get(&older, &asked->x->arena, &item, &error) != SL_OK)
             continue;
-        begin_background(asked->x->service, &asked->query);
+        begin_background(asked->x->service, &asked->query); /* if that fails, the next request tries again */
         reply_item(asked, versions[i], item);
         return true;
     }

@@ -66,12 +66,13 @@ static const struct native_register *find_register(const struct native_trace *tr
 
 /* True if the address of a frame is a return address, so that the call lies before it. The frame's `adjust_instruction_addr` (adjust)
  * decides. If only other frames have it, the address is a return address. If no frame has it, all but the first frame have return
- * addresses; the first has the current instruction, unless is_crash_signal tells otherwise. */
+ * addresses; the first has the current instruction, unless `ip_register` has another address and the signal was raised by the instruction
+ * there (is_crash_signal). */
 static bool is_caller(const struct trace_walk *walk, size_t index, const struct native_module *module, uint64_t address,
                       const char *ip_register)
 {
     const struct native_frame *frame = &walk->trace->frames[index];
-    if (frame->is_exact || frame->of_file)
+    if (frame->is_exact || frame->of_file) /* both: an address of the instruction itself */
         return false;
     if (frame->adjust != SL_BOOL_ABSENT)
         return frame->adjust == SL_BOOL_TRUE;
@@ -89,9 +90,9 @@ static uint64_t previous_instruction(enum sl_cpu_family family, uint64_t aligned
     return aligned >= step ? aligned - step : 0;
 }
 
-/* Computes the address to look up, relative to the module: aligned to instructions and, for a return address (`*caller`), in the
- * call before it. The symbols of a module that was sent without an address are looked up by `relative` as it is. False if the result
- * would lie before the module, which is counted as a metric. */
+/* Computes `*out`, the address to look up, relative to the module as `relative` is: aligned to instructions and, for a return address
+ * (`*caller`), in the call before it. The symbols of a module that was sent without an address are looked up by `relative` as it is. False
+ * if the result would lie before the module, which is counted as a metric. */
 static bool lookup_address(const struct trace_walk *walk, size_t index, const struct native_module *module,
                            uint64_t relative, uint64_t *out, bool *caller)
 {
@@ -117,8 +118,8 @@ static bool lookup_address(const struct trace_walk *walk, size_t index, const st
 
 /* ---- frames ---- */
 
-/* Adds the results for an address: the functions in `chain`, which were inlined there, innermost first, and the one around them.
- * Only that one, the last, has a symbol address. */
+/* Adds the results for an address, as copies of `frame` with their own names and positions: the functions in `chain`, which were inlined
+ * there, innermost first, and the one around them. Only that one, the last, has a symbol address. */
 static void add_expansion(struct trace_walk *walk, struct native_result_frame frame, const struct native_module *module,
                           uint64_t relative, const struct sl_location *chain, size_t count)
 {
@@ -162,7 +163,7 @@ static const struct sl_location *drop_lineless_calls(const struct native_module 
     return chain;
 }
 
-/* Adds the results for an address from uploaded symbols. False if they do not have it. */
+/* Adds the results for an address from uploaded symbols, as copies of `frame`. False if they do not have it. */
 static bool expand_upload(struct trace_walk *walk, size_t index, struct native_result_frame frame,
                           const struct native_module *module, uint64_t relative)
 {

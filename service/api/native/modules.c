@@ -55,8 +55,8 @@ static uint64_t last_address(const struct native_module *module)
     return __builtin_add_overflow(module->image_address, module->image_size - 1, &last) ? module->image_address : last;
 }
 
-/* Makes module_map, by which nested_module finds modules. Ranges with an id are preferred to those without. False when out of
- * memory. */
+/* Makes module_map, by which nested_module finds modules. Where modules overlap, the smallest one with an id is preferred. False when out
+ * of memory. */
 static bool map_modules(struct native_request *request)
 {
     size_t count = request->module_count;
@@ -159,6 +159,7 @@ static void add_store(struct native_request *request, const struct source *store
     size_t before = request->source_count;
     const struct source *sources = debug_files_append(request->sources, &before, request->arena);
     size_t all = before + count;
+    /* NULL for a list that is not empty: out of memory */
     request->with_store = sources || !before ? SL_ARENA_ARRAY(request->arena, struct source, all) : NULL;
     request->out_of_memory |= !request->with_store;
     for (size_t i = 0; request->with_store && i < all; i++)
@@ -193,6 +194,7 @@ struct search_scope native_search_scope(struct native_request *request)
     enum { WITH_STORE_BIT = 63 };
     uint64_t number = request->sources_number;
     size_t count;
+    /* store_native_sources gives none unless mozilla.store.serve_native is set */
     const struct source *store = request->includes_symbol_store ? store_sources(&count) : store_native_sources(&count);
     /* requests with another scope than the global one may see only what was uploaded for their scope */
     if (count && !sl_str_equal(request->scope, SL_STR("global")))
@@ -255,7 +257,8 @@ static void find_some_uploads(void *arg)
         find_upload(queue->scope, queue->todo[queue->next++]);
 }
 
-/* Looks up the modules for which `wanted` is true in uploaded symbols, several at a time. False when cancelled. */
+/* Looks up the modules for which `wanted` is true in uploaded symbols, several at a time. False when cancelled; lack of memory only sets
+ * out_of_memory. */
 static bool find_uploads(struct native_request *request, is_wanted *wanted)
 {
     struct upload_queue queue = {.scope = request->scope};
@@ -379,7 +382,8 @@ static bool find_tables(struct native_request *request)
     return search_find_all(&where, questions, count);
 }
 
-/* Allocates `found` of the modules in which frames lie. False when out of memory. */
+/* Allocates `found` of the modules in which frames lie. False when out of memory. Uploaded symbols count as not found until they are
+ * searched; a module with an invalid file id is malformed, and not searched. */
 static bool native_modules_alloc_found(struct native_request *request)
 {
     for (size_t i = 0; i < request->module_count; i++) {
@@ -398,7 +402,8 @@ static bool native_modules_alloc_found(struct native_request *request)
     return true;
 }
 
-/* False when cancelled or out of memory. Uploaded symbols are searched before or after the other places, as configured. */
+/* False when cancelled, or if `found` cannot be allocated; lack of memory later only sets out_of_memory. Uploaded symbols are searched
+ * before or after the other places, as configured. */
 bool native_find_symbols(struct native_request *request)
 {
     if (!native_modules_alloc_found(request))
@@ -479,8 +484,9 @@ void native_reset(void *arg)
     request->out_of_memory = false;
 }
 
-/* Uploaded symbols have up to two files (indexes[0] and indexes[1], either may be missing). Each has a table by address ranges and one
- * by return pads, the addresses to which calls return. All other frames are in the symcache. */
+/* Uploaded symbols have up to two files (indexes[0] and indexes[1], either may be missing). Each has a table by address ranges and one by
+ * return pads, the addresses to which calls return. All other frames are in the symcache. `table` must be one in which a frame was found,
+ * so its file is there. */
 const struct sl_symcache *native_table(const struct native_module *module, enum native_table table)
 {
     const struct sl_symbfile_index *const *indexes = module->found->symbfile.indexes;

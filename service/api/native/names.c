@@ -46,9 +46,9 @@ static struct sl_str cache_key(struct native_naming *n, const struct native_pend
     return sl_buf_view(&n->text);
 }
 
-/* Sets names->function from names->symbol: without a name cache by demangling at once, else from the cache; a name that is not there
- * is listed as pending. Until then, and if it cannot be demangled, the symbol is also the function name; the cache has such names,
- * too. */
+/* Sets names->function from names->symbol: without a name cache by demangling at once, else from the cache; a name that is not there is
+ * listed as pending. Until then, and if it cannot be demangled, the symbol is also the function name. The cache also has the names that
+ * cannot be demangled. */
 static void set_function_name(struct native_naming *n, struct native_names *names, enum sl_language language)
 {
     names->function = names->symbol;
@@ -83,7 +83,8 @@ static struct native_names *new_names(struct native_naming *n, struct sl_str sym
     return names;
 }
 
-/* Sets the names of a symbolicated frame. A function without a name is called "?". All frames of one function share their names. */
+/* Sets the names of a symbolicated frame; they stay NULL when out of memory (out_of_memory). A function without a name is called "?". All
+ * frames of one function share their names. */
 static void name_symbolicated(struct native_naming *n, struct native_result_frame *frame)
 {
     const struct sl_symcache *cache = native_table(&n->request->modules[frame->module], frame->table);

@@ -321,7 +321,8 @@ struct search_scope native_search_scope(struct native_request *request);
  * `id` is then not changed. */
 enum sl_code native_add_build_id(const struct search_scope *where, struct object_id *id) SL_SUSPENDS;
 
-/* Finds the symbol files of all modules that frames refer to. False when cancelled, or out of memory (`out_of_memory`). */
+/* Finds the symbol files of all modules that frames refer to. False when cancelled or out of memory; lack of memory during the look-ups
+ * only sets `out_of_memory`. */
 bool native_find_symbols(struct native_request *request) SL_SUSPENDS;
 
 /* Looks up sources for the modules in which resulting frames lie. False when cancelled; lack of memory sets `out_of_memory`. */

@@ -108,7 +108,8 @@ static enum sl_code finish(struct job *job, void *arg, struct sl_error *error)
     return native_check_memory(request, error);
 }
 
-/* Pool work: names the frames, calls `finish`, then the step that the request wants next (`then`). */
+/* Pool work: names the frames, calls `finish`, then the step that the request wants next (`then`). If memory is missing for names, `finish`
+ * reports it. */
 static enum sl_code name_and_finish(struct job *job, void *arg, struct sl_error *error)
 {
     struct native_request *request = arg;
@@ -220,7 +221,7 @@ enum sl_code native_run(struct job *job, void *arg, struct sl_error *error)
     if (!native_find_symbols(request))
         return request->out_of_memory ? native_check_memory(request, error) : SL_CANCELLED;
     code = job_reserve(job, memory, error);
-    if (code == SL_OK && request->locate)
+    if (code == SL_OK && request->locate) /* a step of some kinds, which may change the frames' addresses */
         code = job_work(job, POOL_SYMBOLICATE, request->locate, error);
     if (code == SL_OK)
         code = name_frames(job, request, error);

@@ -271,9 +271,9 @@ static bool add_origin(struct source_lookup_run *s, struct native_source_link *l
     return false;
 }
 
-/* Sets the source of the frames with one path: the first text that one of the module's objects has. If none has a text, the frames
- * get a link to the first URL, and the URLs are queued for download. A frame keeps the source that was sent if no object knows its
- * path. */
+/* Sets the source of the frames with one path: the first text that one of the module's objects has. A text may also have a URL, for the
+ * link. If none has a text, the frames get a link to the first URL, and the URLs are queued for download. A frame keeps the source that was
+ * sent if no object knows its path. */
 static void find_source_of_path(struct source_lookup_run *s, struct native_source_location *locations, size_t count)
 {
     const struct source_lookup *sources = &s->request->modules[locations->frame->module].found->sources;

@@ -25,6 +25,7 @@ static size_t find_pad(const struct native_module *module, uint64_t va, struct s
     for (int kind = 1; kind >= 0; kind--) {
         const struct sl_symbfile_index *index = module->found->symbfile.indexes[kind];
         size_t count = index ? sl_symbfile_lookup_pad(index, va, chain, capacity) : 0;
+        /* the enum has two tables for each kind, ranges and pads */
         *table = (enum native_table)(TABLE_RANGES_PADS + kind * TABLES_PER_INDEX);
         if (count)
             return count;
@@ -40,6 +41,7 @@ static size_t find_range(const struct native_module *module, uint64_t va, struct
     for (int kind = 0; kind < 2; kind++) {
         const struct sl_symbfile_index *index = module->found->symbfile.indexes[kind];
         size_t count = index ? sl_symbfile_lookup_range(index, va, chain, capacity) : 0;
+        /* the enum has two tables for each kind, ranges and pads */
         *table = (enum native_table)(TABLE_RANGES + kind * TABLES_PER_INDEX);
         if (count)
             return count;

@@ -34,7 +34,7 @@ bool native_is_allowed(struct http_exchange *x, const void *arg)
 /* Reads a command's request. Its searches are not cached (sources_number 0). */
 static bool symbolicate_read_local(struct job *job, void *arg, const void *asked, struct json_failure *failure)
 {
-    struct native_request *request = arg;
+    struct native_request *request = arg; /* the first member of struct symbolicate_request */
     const struct local_request *local = asked;
     if (!native_read(request, local->body, job->config, failure))
         return false;

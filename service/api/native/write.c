@@ -56,8 +56,8 @@ static bool is_native(const struct native_result_frame *frame)
     return frame->status == FRAME_SYMBOLICATED && !frame->is_dotnet;
 }
 
-/* Writes what the frame's address is relative to; no member if it is absolute. Symbolicated addresses are absolute, unless the
- * module was sent without an address. */
+/* Writes what the frame's address is relative to; no member if it is absolute. Addresses of frames with native symbols are absolute, unless
+ * the module was sent without an address. */
 static void address_mode(struct native_answer *a, const struct native_result_frame *frame)
 {
     char text[20];
@@ -224,7 +224,8 @@ static void variables(struct native_answer *a, const struct native_result_frame 
     sl_json_end_object(w);
 }
 
-/* Writes a frame. Members that symbolication has not found are those that were sent. */
+/* Writes a frame. Members that symbolication has not found are those that were sent; but a frame with native symbols gets neither the
+ * `in_app` nor the variables that were sent. */
 static void frame(struct native_answer *a, const struct native_result_frame *frame)
 {
     struct sl_json_writer *w = a->w;
@@ -260,8 +261,8 @@ static void frame(struct native_answer *a, const struct native_result_frame *fra
     sl_json_end_object(w);
 }
 
-/* Writes a trace, with its frames in the order of the request. Frames are left out and counted when no more than modules_size bytes
- * of the answer's limit are left. */
+/* Writes a trace, with its frames in the order of the request. Frames are left out and counted when no more than modules_size bytes of the
+ * answer's limit are left: about so many the modules take, which are written after the traces. */
 static void trace(struct native_answer *a, size_t index)
 {
     struct sl_json_writer *w = a->w;
@@ -414,7 +415,7 @@ static void module(struct native_answer *a, size_t index)
     bool is_renamed = unwind && unwind->debug_file.data;
     sl_json_member_if_set(w, "debug_file", is_renamed ? unwind->debug_file : id->debug_file);
     sl_json_member_if_set(w, "debug_checksum", id->debug_checksum);
-    if (module->guessed)
+    if (module->guessed) /* found by its name, as no id was sent */
         sl_json_member_boolean(w, "guess", true);
     sl_json_member_hex(w, "image_addr", module->image_address);
     json_member_number(w, "image_size", (struct sl_opt_u64){module->has_image_size, module->image_size});
@@ -432,7 +433,7 @@ static void module(struct native_answer *a, size_t index)
 /* Estimates the bytes of the modules in the answer; at most half of its limit, so that some frames fit as well. */
 static uint64_t size_of_modules(const struct native_request *request)
 {
-    enum { KEYS = 384 };
+    enum { KEYS = 384 }; /* about the bytes of a module's keys and numbers */
     uint64_t size = 0, most = request->limit->max / 2;
     for (size_t i = 0; i < request->module_count; i++) {
         const struct object_id *id = request->modules[i].id;

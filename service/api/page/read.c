@@ -32,7 +32,8 @@ static enum input_kind kind_of_text(struct sl_bytes bytes, struct sl_str text)
     return has_jvm_frames(text) ? INPUT_TRACE : INPUT_UNKNOWN;
 }
 
-/* For input of no known kind, only the first of `unread`, `advice` and `plain` that applies is written. */
+/* `kind` is what the command's option --type takes. For input of no such kind, the first of these that applies is written: `unread`, a
+ * known format that cannot be read; `advice`, what to do with the file instead; `plain`, a stack that has its names already. */
 void page_recognise(struct sl_bytes bytes, struct sl_buf *json)
 {
     struct sl_json_writer w = sl_json_writer(json);

@@ -86,8 +86,8 @@ static void unpack_free(void *no_memory, void *memory)
     free(memory);
 }
 
-/* Reads the protobuf message of a request, and copies its texts into the arena. protobuf-c allocates with malloc, a small multiple
- * of the body, whose size is limited. A request without a file has empty texts. */
+/* Reads the protobuf message of a request, and copies its texts into the arena. protobuf-c allocates with malloc, a small multiple of the
+ * body, whose size is limited; unpack_alloc notes in no_memory that malloc has failed. A request without a file has empty texts. */
 static enum sl_code read_protobuf(struct sl_bytes body, bool has_file, struct sl_arena *arena,
                                   struct debuginfo_file *file, struct sl_error *error)
 {

@@ -186,7 +186,7 @@ static enum sl_code assemble(struct assembly *a, struct sl_error *error)
     else if (code == SL_OK)
         code = debug_file_add(a->config, &upload, error);
     else
-        store_tmp_file_discard_on_pool(&file);
+        store_tmp_file_discard_on_pool(&file); /* does nothing if debug_file_tmp has failed */
     a->record = upload.record;
     return code;
 }
@@ -377,8 +377,9 @@ uint64_t sentry_deadline_ms(void)
     return loop_now_ms() + MAX_WAIT_MS;
 }
 
-/* Asks the store about a file. SL_NOT_FOUND: it does not have the file, but all its chunks, so that it can be joined. SL_OK:
- * `status` is complete, for example with the chunks that are missing. */
+/* Asks the store about a file. SL_NOT_FOUND: it does not have the file, but all its chunks, so that it can be joined. SL_OK: `status` is
+ * complete, for example with the chunks that are missing. A stored bundle is also listed for the release of this request
+ * (artifact_bundle_link). */
 static enum sl_code ask_store(const struct config *config, const struct assembly_file *file, struct sl_arena *arena,
                               struct sentry_status *status, struct sl_error *error)
 {

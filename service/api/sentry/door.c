@@ -13,8 +13,8 @@ void sentry_reply_error(struct http_exchange *x, int status, const char *text)
     http_reply_json(x, status, &json);
 }
 
-/* Answers an error of the server in the form of Sentry: with a text for the status, or `detail`. The text is the member `detail` if
- * an access key is missing or wrong, else `error`. */
+/* Answers an error of the server in the form of Sentry: with a text for the status, or `detail`. The text is the member `detail` if an
+ * access key is missing or wrong, else `error`. 405 mostly answers uploads of single files to a release, for which there is no route. */
 static void reply_server_error(struct http_exchange *x, int status, const char *detail)
 {
     struct sl_buf json = {0};
