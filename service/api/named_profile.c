@@ -3,7 +3,7 @@
 #include "base/map.h"
 #include "profile/profile.h"
 
-struct named_profile {
+struct named_profile { /* what struct named_file has for a profile */
     struct sl_profile profile;
     struct sl_profile_name *names; /* result of each address; zero: none */
     struct sl_map texts;           /* names and paths that were copied, each once; in the arena */

@@ -3,7 +3,7 @@
 #include "apple/samples.h"
 #include "base/map.h"
 
-struct named_samples {
+struct named_samples { /* what struct named_file has for a sample report */
     struct sl_samples samples;
     struct sl_samples_name *names;        /* result of each row; zero: none */
     uint32_t *modules;                    /* for each image its index in `asked`; images with the same id share one */
@@ -99,6 +99,7 @@ static bool samples_take(struct named_file *file, size_t index, const struct nam
     struct sl_samples_name *name = &named->names[named->rows[index]];
     const struct named_call *innermost = &calls->items[0];
     uint64_t address = relative_address(named, row);
+    /* the file name without its directory, if known */
     struct sl_str source = innermost->filename.size ? innermost->filename : innermost->path;
     name->function = name_of_calls(file->arena, calls);
     name->line = innermost->line;

@@ -122,7 +122,7 @@ struct url_pattern {                        /* an allowed origin, in parts */
     bool below;                             /* the host began with "*." */
 };
 
-/* Splits a URL into the parts that origins are compared with. False if it is not valid, or when out of memory. */
+/* Splits a URL, of any scheme, into the parts that origins are compared with. False if it is not valid, or when out of memory. */
 static bool read_target(struct sl_arena *arena, struct sl_str text, struct scraping_target *target)
 {
     char *copy = sl_arena_strndup(arena, text.data, text.size);

@@ -49,7 +49,7 @@ bool service_idle(const struct service *service)
 /* ---- making and ending jobs ---- */
 
 /* Takes a job from the free list, or allocates one. The arena of a listed job may still have its memory; if not, its first chunk gets
- * JOB_CHUNK bytes. A new job's first chunk is smaller while many jobs run. NULL when out of memory. */
+ * JOB_CHUNK bytes. A new job's first chunk is smaller while many jobs run, as most of those only wait. NULL when out of memory. */
 static struct job *job_alloc(struct service *service)
 {
     struct job *job = service->spare;
@@ -289,8 +289,8 @@ static void free_arena(void *arg)
     sl_arena_free(arg);
 }
 
-/* Frees a large arena on the pool, as unmapping 100 MB takes tens of milliseconds. First runs its destructors, here on the loop:
- * `ends` is an arena that has nothing but them. */
+/* Frees a large arena on the pool, as unmapping 100 MB takes tens of milliseconds. First runs its destructors (`ends` is an arena that has
+ * nothing but them): they release cache entries and the like, which only the loop may do. */
 static void free_large_arena(struct job *job)
 {
     if (job->arena.used <= MAX_FREED_ON_LOOP)

@@ -172,10 +172,10 @@ enum sl_code job_run(struct job *job, struct sl_error *error) SL_SUSPENDS;
  * (memory.h). SL_BUSY if it did not become free in time, or if the whole budget is smaller; SL_CANCELLED if the job was cancelled. */
 enum sl_code job_reserve(struct job *job, uint64_t bytes, struct sl_error *error) SL_SUSPENDS;
 
-enum { JOB_ON_LOOP = 1 << 8 };
-/* Runs a step that does not suspend where `executor` says: on the pool (an enum pool_job, maybe with POOL_HEAVY), or in place
- * (JOB_ON_LOOP). Returns the step's code, or that of pool_run; SL_INTERNAL also when a mapped file could not be read. The first call
- * after `run` began starts to count the answer's size against its limit. */
+enum { JOB_ON_LOOP = 1 << 8 }; /* an executor for job_work, beside the values of enum pool_job */
+/* Runs a step, which must not suspend, where `executor` says: on the pool (an enum pool_job, maybe with POOL_HEAVY), or in place
+ * (JOB_ON_LOOP). Returns the step's code, or that of pool_run; SL_INTERNAL also when a mapped file could not be read. The first call after
+ * `run` began starts to count the answer's size against its limit. */
 enum sl_code job_work(struct job *job, unsigned executor, job_step *step, struct sl_error *error) SL_SUSPENDS;
 
 /* Runs a request of `kind` for a command, without a server. `local` is what the kind's read_local takes; `scope` with data NULL is

@@ -65,7 +65,7 @@ void job_check(struct http_exchange *x)
 
 /* ---- the body ---- */
 
-struct body_receiver {
+struct body_receiver { /* state while the body of a request is received and parsed */
     struct job *job;
     struct request_files *files; /* NULL: a JSON body, not a form */
     struct sl_str boundary;

@@ -35,7 +35,7 @@ struct job_results {
     struct redis *redis, *channel;        /* one connection for commands, one subscribed to the channel */
     struct fiber_group group, publishing; /* renew_fiber and the connections; fibers that publish results */
     struct sl_list listeners;
-    uint64_t rest_until_ms, next_log_ms; /* times before which no command is sent; no further warning logged */
+    uint64_t rest_until_ms, next_log_ms; /* until then no command is sent; no warning is logged */
     char channel_name[144];
     const char *space;  /* namespace of the keys */
     uint64_t max_value; /* largest value that is stored in Redis, in bytes */
@@ -253,10 +253,10 @@ static void on_ended(void *arg, struct sl_str message)
         }
 }
 
-struct result_decompression {
-    struct sl_str frame; /* input */
-    struct sl_buf text;  /* output */
-    bool scarce;         /* it failed for lack of memory */
+struct result_decompression { /* input and output of decompress_result */
+    struct sl_str frame;      /* input */
+    struct sl_buf text;       /* output */
+    bool scarce;              /* it failed for lack of memory */
 };
 
 /* Pool work: decompresses a result. Marks `text` as failed if the frame is damaged or too large, and when out of memory, which alone

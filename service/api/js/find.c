@@ -20,7 +20,7 @@ const char *js_type_name(enum js_type type)
     return type_names[type];
 }
 
-/* Stops the request; returns false. */
+/* Makes `code` the reason for which the request ends, unless there is one already; returns false. */
 static bool finder_stop(struct js_request *r, enum sl_code code)
 {
     if (r->finder.stopped == SL_OK)

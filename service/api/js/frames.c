@@ -4,7 +4,7 @@
 #include "js/names.h"
 #include "js/smcache.h"
 
-struct js_resolving {
+struct js_resolving { /* state of js_resolve and js_add_sources */
     struct js_request *request;
     struct sl_buf line; /* scratch buffer of frame_lines_keep */
     /* Name by which the caller's code calls the function of the current frame; data NULL: unknown. */

@@ -32,6 +32,7 @@ enum { JS_AT_ONCE = 16 }; /* files of one request that are looked up concurrentl
 /* Where a file was found. JS_BUNDLED: in an artifact bundle; JS_INDIVIDUAL: an artifact of its own; JS_SCRAPED: on the web. */
 enum js_origin { JS_NOWHERE, JS_BUNDLED, JS_INDIVIDUAL, JS_SCRAPED, JS_SENT /* it came with the request */ };
 struct js_attempt { /* the report of the attempt to download a file from the web */
+    /* JS_NO_PATH: the file has no path, or one that is no URL; the answer has no report then */
     enum { JS_NO_PATH, JS_NOT_ATTEMPTED, JS_SUCCESS, JS_FAILURE } status;
     const char *reason; /* JS_FAILURE: one of a few words, "not_found" for example */
     struct sl_str details;
@@ -234,7 +235,7 @@ bool js_find(struct js_request *request, const struct js_key *keys, size_t count
 /* Calls `run` for every item, several concurrently. False when the request cannot go on (finder.stopped); some items may then be
  * skipped. */
 bool js_for_each(struct js_request *request, void (*run)(void *item), void **items, size_t count) SL_SUSPENDS;
-void js_finder_end(struct js_finder *finder);
+void js_finder_end(struct js_finder *finder); /* releases all files and bundles, and empties the finder */
 
 /* ---- scrape.c ---- */
 
@@ -248,7 +249,7 @@ bool js_prepare(struct js_request *request);
 
 /* Fetches all scripts whose frames have a line, concurrently, then their maps. False when the request cannot go on (finder.stopped). */
 bool js_fetch_modules(struct js_request *request) SL_SUSPENDS;
-void js_release_modules(struct js_request *request);
+void js_release_modules(struct js_request *request); /* releases their look-up tables, and forgets the modules */
 
 /* ---- frames.c: runs on the pool ---- */
 

@@ -172,8 +172,8 @@ static bool js_read_source(struct sl_fields *s, const struct sl_json_path *at, v
     return request_sentry_read(s, at, r->config, &r->source);
 }
 
-/* The members of the body. `needs_source`: `source` is required. It is in a JSON body, unless this server has a store of uploaded files,
- * as there would be no place to look for files; a form may send the files themselves. */
+/* The members of the body. `needs_source`: `source` is required. A JSON body must have it, unless this server has a store of uploaded
+ * files: else there is no place to look for files. A form may send the files themselves. */
 #define JS_BODY_FIELDS(needs_source)                                                                                   \
     SL_FIELD(TEXT, false, js_request, platform, "platform"),                                                           \
         {SL_STR("source"), SL_FIELD_CUSTOM, needs_source, 0, js_read_source},                                          \

@@ -21,7 +21,7 @@ static enum sl_code js_ended(const struct js_request *r, struct sl_error *error)
 }
 
 /* Estimates the memory of frames in arena and answer: for each frame its texts, as 4 times its struct, and lines of script and source.
- * LINES: of both, before, at and after the frame's line. LINE: bytes of a line, in the arena and in the answer. */
+ * LINES: those of both, at, before and after the position. LINE: bytes of a line, once in the arena and once in the answer. */
 static uint64_t js_memory(const struct js_request *r)
 {
     enum { LINES = 2 * (2 * SL_CONTEXT_LINES + 1), LINE = 2 * 160 /* bytes */ };

@@ -10,7 +10,7 @@
 
 enum { LINE_BYTES = 64 }; /* bytes of the answer per byte of code, roughly */
 
-struct asm_work {
+struct asm_work { /* a request of POST /asm/v1, and its result */
     struct profiler_request request;
     struct file_lookup file; /* the binary */
     struct sl_mapping lines; /* the instructions that the converter process has written */
@@ -88,7 +88,7 @@ static enum sl_code disassemble(struct asm_work *w, struct job *job, int lines, 
                                                 .address = w->request.offset,
                                                 .size = w->request.size,
                                                 .to_function_end = w->request.to_function_end};
-    struct conversion_description about = {.location = SL_STR("a program")};
+    struct conversion_description about = {.location = SL_STR("a program")}; /* for the log */
     struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = lines};
     converter_add_item(&call, INPUT_FILE, w->file.item);
     enum sl_code code = conversion_run(&about, &converter_disassembly, &call, &w->result, error);

@@ -9,7 +9,7 @@ struct moz_module_stats {             /* one module of the native request */
     const struct mozilla_stack *last; /* the last stack that was counted */
 };
 
-struct moz_debug {
+struct moz_debug { /* state of mozilla_write_debug */
     const struct mozilla_request *request;
     struct sl_json_writer *json;
     struct moz_module_stats *tallies; /* one for each of native.modules */

@@ -91,6 +91,8 @@ const char *mozilla_prefix(const void *service); /* what the paths of the API be
 /* Member of struct job_kind: waits for the job for the configured time, then answers and calls job_remove_client. */
 void mozilla_answer(struct http_exchange *x, struct job *job) SL_SUSPENDS;
 
+/* Routes of this API: a POST that starts a job of kind `job_`, and the OPTIONS of such a path. limit_ is a function that returns the
+ * largest body in bytes; weight_ is the memory that a request needs, as a multiple of its body. */
 #define MOZILLA_POST(pattern_, handler_, job_, limit_, weight_)                                                        \
     {                                                                                                                  \
         .method = "POST", .pattern = (pattern_), .handler = (handler_), .takes_work = true, .check = job_check,        \
@@ -109,7 +111,7 @@ struct profiler_request { /* texts as sent, data NULL if absent or null; numbers
     const struct config *config;
     struct sl_str name, code_id, debug_name, debug_id, file;
     uint64_t offset, size; /* range of the code */
-    bool to_function_end;
+    bool to_function_end;  /* disassemble at least to the end of the function */
 };
 
 extern const struct job_kind job_asm, job_source;

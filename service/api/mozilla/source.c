@@ -4,7 +4,7 @@
 #include "api/mozilla/mozilla.h"
 #include "source/text.h"
 
-struct source_work {
+struct source_work {                /* a request of POST /source/v1, and its result */
     struct mozilla_request symbols; /* a request that symbolicates the one address */
     struct profiler_request request;
     struct native_module *module; /* NULL: it cannot be looked up; the answer is set and says why */

@@ -1,7 +1,7 @@
 /* Writes answers of versions 4 and 5 of Mozilla's API. */
 #include "api/mozilla/mozilla.h"
 
-struct moz_writer {
+struct moz_writer { /* state of mozilla_write */
     struct sl_json_writer json;
     const struct mozilla_request *request;
     const struct mozilla_job *job;

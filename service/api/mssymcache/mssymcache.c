@@ -55,7 +55,7 @@ static bool read_age(struct sl_str text, uint32_t *age)
     return good;
 }
 
-struct symcache_get {
+struct symcache_get { /* a request for a SymCache file, parsed */
     struct http_exchange *x;
     /* version: the highest that the client reads; known: that of the file it has (If-Version-Exceeds) */
     unsigned version[3], known[3];

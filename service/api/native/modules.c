@@ -183,7 +183,7 @@ static const struct source *scope_store(const struct native_request *request, si
     char scope[SYMBFILE_SCOPE];
     if (request->with_store)
         return NULL;
-    symbfile_scope(request->scope, scope);
+    symbfile_scope(request->scope, scope); /* the name under which the store has this scope */
     *count = 0;
     return tokens_have_scopes(current_config()) ? store_scope_sources(sl_str(scope), request->arena, count) : NULL;
 }

@@ -136,7 +136,8 @@ struct native_options {
     bool caller_first;
 };
 
-/* What became of a frame. */
+/* What became of a frame: it was symbolicated; its module has no symbol for it; it lies in no module; the file of its module could not be
+ * got; or that file is malformed. */
 enum native_status {
     FRAME_SYMBOLICATED,
     FRAME_MISSING_SYMBOL,
@@ -334,7 +335,7 @@ static inline bool native_has_uploaded_symbols(const struct native_module *modul
     return module->found->symbfile.indexes[0] || module->found->symbfile.indexes[1];
 }
 
-/* Returns one of the tables of a module that was found; NULL if it has no such symcache. */
+/* Returns one of the tables of a module that was found: one in which a frame was found, or TABLE_SYMCACHE, which is NULL if it has none. */
 const struct sl_symcache *native_table(const struct native_module *module, enum native_table table);
 
 /* Returns the address of the running process to which entries of the module's table are relative. The module must be found. */

@@ -134,7 +134,7 @@ void debuginfo_write_decision(bool is_json, bool wanted, const char *reason, str
     }
     Debuginfo__ShouldInitiateUploadResponse answer = DEBUGINFO__SHOULD_INITIATE_UPLOAD_RESPONSE__INIT;
     answer.should_initiate_upload = wanted;
-    answer.reason = (char *)(uintptr_t)reason;
+    answer.reason = (char *)(uintptr_t)reason; /* protobuf-c only reads it */
     size_t size = debuginfo__should_initiate_upload_response__get_packed_size(&answer);
     /* + 1: a message may have 0 bytes, and `data` must not be NULL */
     if (sl_buf_reserve(out, size + 1))
