@@ -1,3 +1,4 @@
+/* Reads JSON bodies of requests, and finds out why one is refused. */
 #include "api/json_document.h"
 
 #include "base/buf.h"

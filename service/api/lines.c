@@ -1,3 +1,4 @@
+/* Source lines around a frame's line, in answers. */
 #include "api/lines.h"
 
 /* Copies a line into the arena; a long one is cut to a part around the column. data NULL when out of memory. */

@@ -1,3 +1,4 @@
+/* Symbolication requests of commands, without a server. */
 #include "api/local_request.h"
 
 #include "api/jobs/jobs.h"

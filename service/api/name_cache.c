@@ -1,3 +1,4 @@
+/* Cache of the demangled names of earlier requests. */
 #include "api/name_cache.h"
 
 #include <stdlib.h>

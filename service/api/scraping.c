@@ -1,3 +1,4 @@
+/* Rules for downloads from the web: normalizes URLs, and compares them with the origins that a request allows. */
 #include "api/scraping.h"
 
 #include <locale.h>

@@ -1,3 +1,4 @@
+/* The life of jobs: start, end, look-up by id, and the stored results, which are freed when they expire. */
 #include "api/jobs/jobs.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Numbers of nodes (a node is a process of a cluster), and the forwarding of polls to the node that has the job. */
 #include "api/jobs/node.h"
 
 #include <openssl/sha.h>

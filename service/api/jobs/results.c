@@ -1,3 +1,4 @@
+/* Job results in Redis, from which other nodes answer polls. Values: 'R' a result, 'P' the job runs, 'L' only its node has the result. */
 #include "api/jobs/results.h"
 
 #include <openssl/sha.h>

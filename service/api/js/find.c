@@ -1,6 +1,8 @@
-/* Finds scripts, source maps and sources: in known bundles and single files, then in what Sentry lists when it is queried, then
- * on the web. All files of one call take each step concurrently, and the next step begins when all are done: so what is found for one
- * file is used for the others, whatever their order. */
+/* Finds scripts, source maps and sources. finder_stop (returns false) and `stops` set why the whole request ends (finder.stopped).
+ *
+ * Files are searched in known bundles and single files, then in what Sentry lists when it is queried, then on the web. All files of one
+ * call take each step concurrently, and the next step begins when all are done: so what is found for one file is used for the others,
+ * whatever their order. */
 #include "api/js/js.h"
 
 #include "core/log.h"

@@ -1,4 +1,4 @@
-/* Resolves frames with the source maps of their scripts. */
+/* Resolves frames with the source maps of their scripts. `raw` is a frame as it was sent, `frame` its result. */
 #include "api/js/js.h"
 #include "js/comment.h"
 #include "js/names.h"

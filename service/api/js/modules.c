@@ -1,4 +1,4 @@
-/* Fetches the scripts that frames name, each once: first all scripts concurrently, then all their source maps. */
+/* Fetches the scripts that frames name (modules), each once: first all scripts concurrently, then all their source maps. */
 #include "api/js/js.h"
 
 #include "core/log.h"

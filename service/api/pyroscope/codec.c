@@ -1,3 +1,4 @@
+/* Messages of Pyroscope's service for debug information, in JSON and protobuf, and the records of uploads in the store. */
 #include "api/pyroscope/pyroscope.h"
 
 #include <stdlib.h>

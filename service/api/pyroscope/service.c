@@ -1,3 +1,4 @@
+/* Methods of Pyroscope's service for debug information: a debug file is announced, received (Upload), then checked and stored. */
 #include "api/pyroscope/pyroscope.h"
 
 #include "base/json_write.h"

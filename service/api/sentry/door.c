@@ -1,3 +1,4 @@
+/* Routes of sentry-cli's uploads, and their limits and errors. */
 #include "api/sentry/sentry.h"
 
 #include "base/json_write.h"
