@@ -231,6 +231,7 @@ void results_publish(struct job *job)
     write_job_key(results, job, p->key);
     p->content = kept ? shared_blob_retain(job->result) : NULL;
     p->ttl_s = DURATION_MS(job->service->config->result_ttl_ns) / 1000 + 1; /* rounded up to whole seconds */
+    /* also beyond max_fibers, as the job was admitted before */
     if (fiber_start_admitted(&results->publishing, publish_fiber, p))
         return;
     shared_blob_release(p->content);

@@ -211,7 +211,7 @@ static bool js_convert(struct js_request *r, struct js_module *m, struct sl_str 
     struct sl_error error = {.code = SL_OK, .message = "already tried"};
     request.script = m->minified->item ? &m->minified->request : NULL;
     request.map = m->map ? &m->map->request : NULL;
-    request.map_id = SL_STR("<embedded>");
+    request.map_id = SL_STR("<embedded>"); /* replaced below if the map is a file */
     if (uses_sent_files(m)) {
         m->code = convert_sent_map(m, embedded, &error);
     } else {

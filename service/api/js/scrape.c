@@ -135,6 +135,7 @@ void js_scrape(struct js_request *r, struct js_file *file)
     struct sl_str scheme, url;
     if (!is_url(file->key.path, &scheme))
         return;
+    /* URLs of other schemes need no normal form: scrape_allowed refuses them */
     url = is_web(scheme) ? scraping_url(r->arena, file->key.path) : file->key.path;
     if (!url.data || !scrape_allowed(r, file, scheme, url))
         return;

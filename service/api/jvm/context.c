@@ -98,7 +98,7 @@ static void give_lines(struct jvm_sourcing *s, struct jvm_source_frame *frames, 
     if (s->work > max_work)
         return;
     bool found = search_append_jvm_source(bundle, frames->url, &s->work, &s->text);
-    memory_charge(&s->held, s->text.capacity);
+    memory_charge(&s->held, s->text.capacity); /* counts the buffer in the memory budget */
     if (s->work > max_work)
         log_warn("jvm",
                  "no more source files are read for this request: together they are too large, so further frames have "

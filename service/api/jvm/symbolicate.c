@@ -104,8 +104,8 @@ static uint64_t sent_mapping_bytes(const struct jvm_request *r)
     return bytes;
 }
 
-/* Lists the mappers in order of precedence: of files sent with the request, of the modules, of the command. If files were sent,
- * modules that were not found are no errors, as the files stand for them. */
+/* Lists the mappers in order of precedence (with `chain`, frames from one are looked up in the next ones as well): of files sent with the
+ * request, of the modules, of the command. If files were sent, modules that were not found are no errors, as the files stand for them. */
 static enum sl_code list_mappers(struct jvm_request *r, struct sl_error *error)
 {
     const struct sl_jvm_mapper **items =

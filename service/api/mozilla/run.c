@@ -148,7 +148,7 @@ bool mozilla_prepare(struct mozilla_request *r)
     native->reports_work = r->wants_debug;
     native->sources = r->config->mozilla.fallbacks;
     native->source_count = r->config->mozilla.fallbacks_count;
-    native->sources_number = r->config->mozilla.fallbacks_number;
+    native->sources_number = r->config->mozilla.fallbacks_number; /* searches are cached under it */
     native->nearest = r->config->mozilla.lookup == MOZILLA_NEAREST;
     return moz_fill(r) && native_prepare(native);
 }

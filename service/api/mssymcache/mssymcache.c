@@ -120,7 +120,7 @@ static const char *read_fields(struct symcache_get *asked)
         return NULL;
     if (!transcoder_version(sl_str_trimmed(known), asked->known))
         return "The If-Version-Exceeds header value is not a valid version.";
-    if (!asked->known[0])
+    if (!asked->known[0]) /* major version 0 */
         return "The If-Version-Exceeds header value is an unsupported version number.";
     if (compare_versions(asked->known, asked->version) >= 0)
         return "The If-Version-Exceeds header value must be less than the requested version.";

@@ -205,7 +205,7 @@ struct search_scope native_search_scope(struct native_request *request)
                                      .scope = request->scope,
                                      .arena = request->arena,
                                      .list = number,
-                                     .own = request->own};
+                                     .own = request->own /* files sent with the request, tried first */};
     add_store(request, store, count);
     number = number ? number | UINT64_C(1) << WITH_STORE_BIT : 0;
     return (struct search_scope){.sources = request->with_store,
@@ -213,7 +213,7 @@ struct search_scope native_search_scope(struct native_request *request)
                                  .scope = request->scope,
                                  .arena = request->arena,
                                  .list = number,
-                                 .own = request->own};
+                                 .own = request->own /* files sent with the request, tried first */};
 }
 
 typedef bool is_wanted(const struct native_module *module);

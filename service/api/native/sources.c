@@ -196,7 +196,7 @@ static void native_set_text(struct source_lookup_run *s, struct native_source_lo
 {
     struct sl_str text;
     bool is_text = sl_text_decode(bytes, &s->decoded, &text);
-    memory_charge(&s->held, s->text.capacity + s->decoded.capacity);
+    memory_charge(&s->held, s->text.capacity + s->decoded.capacity); /* counts the buffers in the memory budget */
     native_set_source(s, locations, count, is_text ? &text : NULL, link);
 }
 
@@ -243,7 +243,7 @@ static bool read_source_text(struct source_lookup_run *s, struct source_object *
         return false;
     bool known = source_object_find(object, path, &s->text, has_text, &s->url);
     s->work += object->work - before;
-    memory_charge(&s->held, s->text.capacity + s->decoded.capacity);
+    memory_charge(&s->held, s->text.capacity + s->decoded.capacity); /* counts the buffers in the memory budget */
     if (s->work > max_work)
         log_warn("sources",
                  "no more source files are read for this request: together they are too large, so further frames have "

@@ -357,6 +357,7 @@ static void finish_upload(struct http_exchange *x)
         struct sl_error unused;
         struct sl_str name = stored_name(&x->arena, RECORD_PREFIX, file.gnu_build_id);
         if (name.data)
+            /* if that fails, the upload counts as given up later */
             store_area_delete(debug_files_area(), name, &unused);
     }
     if (has_id && (code == SL_OK || code == SL_MALFORMED))

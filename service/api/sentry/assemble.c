@@ -52,7 +52,7 @@ bool sentry_read_files(struct sl_str body, struct sl_arena *arena, struct assemb
             *problem = "a file has too many chunks";
         else if (good && (added = sl_arena_array_add(&read)))
             *added = file;
-        json.busy |= good && !*problem && !added;
+        json.busy |= good && !*problem && !added; /* nothing is wrong with the file: memory was short */
         good = added != NULL;
     }
     good = good && sl_json_end(&json);
