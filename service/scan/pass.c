@@ -46,8 +46,9 @@ static void keep_unseen(struct pass *p, const struct sl_index *old, uint32_t *nu
             numbers[i] = p->walk.is_incomplete && sl_index_file(old, i, &file) ? keep_file(p, &file) : LEFT_OUT;
 }
 
-/* Copies the files that have not changed since the old index, with their objects, to the new one: `numbers` has for each file of the old
- * index its number in the new one. Lists the files that are new or changed in p->todo. Pool work. */
+/* Copies the files that have not changed since the old index, with their objects, to the new one, and lists the new and changed files in
+ * p->todo. `numbers` has for each file of the old index its number in the new one, or LEFT_OUT (changed or deleted: not copied), or
+ * NOT_SEEN (not found by this walk of the directory, so far). Pool work. */
 static enum sl_code match_files(void *arg, struct sl_error *error)
 {
     struct pass *p = arg;
@@ -73,7 +74,7 @@ static enum sl_code match_files(void *arg, struct sl_error *error)
             p->todo[p->todo_count++] = (uint32_t)i;
     }
     if (good && old) {
-        keep_unseen(p, old, numbers);
+        keep_unseen(p, old, numbers); /* deleted files, or those in directories that cannot be read now */
         sl_index_copy_objects(&p->builder, old, numbers);
     }
     free(numbers);
@@ -98,6 +99,7 @@ static void recognise_head(struct head_check *c, struct sl_bytes head)
     bool is_compressed = sl_package_is_compressed(head);
     enum sl_package_kind kind = is_compressed ? SL_PACKAGE_NONE : sl_package_detect(head);
     c->is_package = kind == SL_PACKAGE_DEB || kind == SL_PACKAGE_RPM || kind == SL_PACKAGE_ZIP;
+    /* 16: sl_format_detect() needs so many bytes */
     c->is_candidate =
         is_compressed || kind != SL_PACKAGE_NONE || (head.size >= 16 && sl_format_detect(head) != SL_FORMAT_UNKNOWN);
 }
@@ -291,7 +293,7 @@ static void read_files(void *arg)
         struct sl_error error = {.code = SL_OK};
         bool skipped = false;
         enum sl_code code = read_file(p, found, &skipped, &error);
-        if (ends_pass(code)) {
+        if (ends_pass(code)) { /* cancelled, or out of memory: no fault of this file */
             p->failure = error;
             p->failure.code = code;
             return;
@@ -339,7 +341,7 @@ static enum sl_code find_files(struct pass *p, struct sl_error *error)
 static enum sl_code run_steps(struct pass *p, struct sl_error *error)
 {
     enum sl_code code = find_files(p, error);
-    p->scan->state.done = p->kept;
+    p->scan->state.done = p->kept; /* unchanged files need not be read */
     metric_add(METRIC_SCAN_FILES, (double)p->kept, p->scan->id, "unchanged", NULL);
     if (code == SL_OK)
         code = read_new_files(p, error);
@@ -357,7 +359,7 @@ static bool copy_config(struct pass *p, const struct config_scan *config)
     p->walk.include = include ? sl_arena_strndup(&p->arena, include, strlen(include)) : NULL;
     p->walk.exclude = exclude ? sl_arena_strndup(&p->arena, exclude, strlen(exclude)) : NULL;
     p->kinds = config->kinds;
-    p->key = p->scan->key;
+    p->key = p->scan->key; /* a reload may change the scan's key: then the index of this pass is not published */
     return p->root && (!include || p->walk.include) && (!exclude || p->walk.exclude);
 }
 

@@ -97,8 +97,9 @@ static enum sl_code record_compute(void *context, struct cache_tmp *tmp, struct 
     enum sl_code code = pool_call(POOL_IO, open_file, &opening, error);
     if (code != SL_OK)
         return code;
-    if (r->size > NEEDS_SCRATCH)
-        code = cache_tmp_create(&scratch, true, error);
+    if (r->size >
+        NEEDS_SCRATCH) /* such a package may have members that do not fit in memory: they are unpacked to `scratch` */
+        code = cache_tmp_create(&scratch, true, error); /* true: a file without a name */
     if (code == SL_OK)
         code = convert_file(r, opening.fd, scratch.fd, tmp->fd, error);
     if (scratch.fd >= 0)
@@ -158,6 +159,7 @@ enum sl_code scan_record_get(const struct scan_file_request *r, struct sl_arena 
 {
     struct sl_buf text = {0};
     *item = NULL;
+    /* the text of the cache key: a file with another size, time or set of wanted kinds gets another entry */
     sl_buf_printf(&text,
                   "scope: global\n\nsource: " SL_STR_FMT "\nlocation: file://" SL_STR_FMT "/" SL_STR_FMT
                   "\nsize: %" PRIu64 "\nmtime: %" PRId64 "\nkinds: %u\n",

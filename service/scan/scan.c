@@ -191,7 +191,8 @@ static void run_pass(void *arg)
     if (!scan->index)
         scan_index_refresh(scan);
     enum sl_code code = scan_pass(scan->number, &error);
-    scan->running = false;
+    scan->running =
+        false; /* set by begin_passes(); scan_pass() does not clear it if it ran out of memory at its begin */
     /* 0, at once: a reload has changed what is to be scanned */
     scan->due_ms = scan->key == key ? next_due(scan, code) : 0;
 }

@@ -308,7 +308,8 @@ static bool name_matches(const struct name_search *s, const struct sl_buf *path)
 }
 
 /* Adds an object of the index to the results if its path matches; `path` is a buffer for that. An object in a package is matched by its
- * path there, another one by the path of its file with a slash in front. False when out of memory. */
+ * path there, another one by the path of its file with a slash in front. An object with a longer id than the index can hold is left out,
+ * as its whole id is not known: s->has_cut_ids tells the caller. False when out of memory. */
 static bool add_named(struct name_search *s, const struct sl_index_object *object, struct sl_buf *path)
 {
     struct sl_index_file file;

@@ -97,8 +97,9 @@ static void add_file(struct root_walk *w, const struct stat *st, size_t size)
         (struct scan_found_file){.size = (uint64_t)st->st_size, .mtime_ns = files_mtime_ns(st), .path = (uint32_t)at};
 }
 
-/* Called by dir_walk() for every entry: adds the file to the list if it is not empty, is on the root's file system and passes the
- * patterns. Always returns false, which tells dir_walk() that the entry still exists. */
+/* Called by dir_walk() for every entry: adds a regular file to the list if it is not empty, is on the root's file system and passes the
+ * patterns. Adds nothing more when the service ends (scan_is_stopping) or memory is used up. Always returns false, which tells dir_walk()
+ * that the entry still exists. */
 static bool visit(void *arg, const struct dir_entry *entry)
 {
     struct root_walk *w = arg;

@@ -41,7 +41,8 @@ static void help(void *arg)
 void search_run_in_fiber(struct search *search, void (*work)(struct search *search))
 {
     search->helper = work;
-    search->helped = true; /* the result of such a search is not cached */
+    search->helped =
+        true; /* its result is not cached: it is not known which cache entries the other fiber uses for it */
     search->waiting++;
     if (fiber_start(&search->search_batch->helpers, help, search))
         return;

@@ -112,7 +112,7 @@ static void probe_store(void *arg)
     if (fiber_start(&group, request_from_store, p))
         fiber_group_wait(&group);
     else
-        fiber_group_finish(&group);
+        fiber_group_finish(&group); /* no fiber was started: there is nothing to wait for */
     p->health->is_asked = false;
     if (!p->has_answer && loop_now_ms() - begin >= PROBE_MS && !fiber_cancelled()) {
         p->health->code = SL_TIMEOUT;
@@ -288,7 +288,7 @@ static enum sl_code convert_download(const struct mozilla_store_request *request
     double seconds = seconds_since(begin) - work->save_s;
     if (!(seconds >= 0)) /* save_s comes from the worker process, which is not trusted; also true for NaN */
         seconds = 0;
-    work->parse_s += seconds;
+    work->parse_s += seconds; /* a sum, as the files of several stores may be converted until one is usable */
     count_parsing(code, seconds, error);
     return code;
 }
@@ -367,7 +367,7 @@ static enum sl_code mozilla_compute(void *context, struct cache_tmp *tmp, struct
     const struct mozilla_store_request *request = context;
     struct mozilla_stats work = {.computed = true, .begun_ns = clock_mono_ns()};
     enum sl_code code = request_from_stores(request, tmp->fd, arena, &work, error);
-    if (code != SL_OK && code != SL_CANCELLED)
+    if (code != SL_OK && code != SL_CANCELLED) /* also if no store has the module */
         metric_add(METRIC_TECKEN_DOWNLOAD_FAIL, 1, NULL, NULL, NULL);
     update_watchers(request, &work);
     return code;

@@ -77,8 +77,8 @@ static void key_add_text(struct search_key *key, struct sl_str text)
     key_add(key, text.data, text.size);
 }
 
-/* Makes the key of a search from everything that determines its result. `use` is a pointer to a constant, so its address identifies it.
- * Data NULL if the key is too long: then the search is not cached. */
+/* Makes the key of a search from everything that determines its result. `list` is the number of its list of sources. `use` is a pointer to
+ * a constant, so its address identifies it. Data NULL if the key is too long: then the search is not cached. */
 static struct sl_str make_key(struct search_key *key, uint64_t list, struct sl_str scope,
                               const struct search_target *use, const struct object_id *id)
 {
@@ -117,11 +117,11 @@ const struct search_cache_value *search_cache_get(const struct search_scope *whe
 {
     struct search_key key;
     struct sl_str text = where->list ? make_key(&key, where->list, where->scope, use, id) : (struct sl_str){NULL, 0};
-    struct lru_entry *found = text.data ? lru_get(&searches, text, 0) : NULL;
+    struct lru_entry *found = text.data ? lru_get(&searches, text, 0) : NULL; /* 0: results do not expire by time */
     if (!found)
         return NULL;
     struct search_cache_entry *r = LRU_ITEM(found, struct search_cache_entry, lru);
-    /* serial 0: no entry was made from a file */
+    /* r->table is the handle of the entry made from the chosen file, such as a symcache; serial 0: there is none */
     if (!is_still_valid(r) || (r->table.serial && !cache_peek_handle(&r->table, false, item))) {
         lru_remove(&searches, found);
         return NULL;
@@ -149,6 +149,7 @@ static bool record_entries(struct search_cache_entry *r, const struct candidate_
             continue;
         if (!files[i].look.handle.serial || r->entry_count == MAX_ENTRIES)
             return false;
+        /* renewed: a miss that is looked up again when it is old, so the search must not be cached longer than that */
         r->used_entry[r->entry_count++] = (struct used_entry){files[i].look.handle, files[i].renewed};
     }
     return true;

@@ -155,7 +155,8 @@ static void make_etag(const struct cache_key *key, const struct cache_item *item
 {
     char path[128];
     size_t size = 0;
-    cache_relative_path(key->text, kind_objects.version, false, path);
+    cache_relative_path(key->text, kind_objects.version, false,
+                        path); /* "v<version>/<hash in hexadecimal, with slashes>" */
     out[size++] = '"';
     for (const char *at = strchr(path, '/'); at && *at && size <= 16; at++) /* `size` counts the quote too */
         if (*at != '/')

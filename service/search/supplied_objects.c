@@ -116,7 +116,7 @@ static bool add_key(struct supplied_objects *objects, size_t index, struct objec
         return true;
     uint32_t *item = &positions->items[get_feature_set(&objects->items[index])];
     if (!*item || objects->items[*item - 1].debug_id.age < objects->items[index].debug_id.age)
-        *item = (uint32_t)(index + 1);
+        *item = (uint32_t)(index + 1); /* + 1, as 0 means none */
     return true;
 }
 
@@ -131,11 +131,12 @@ static bool add_name(struct supplied_objects *objects, size_t index)
     if (!slot)
         return false;
     objects->items[index].next_named = (uintptr_t)*slot;
-    *slot = (void *)(uintptr_t)(index + 1);
+    *slot = (void *)(uintptr_t)(index + 1); /* + 1, as 0 ends the list */
     return true;
 }
 
-/* Registers the object under every id and name by which a request may ask for it. False when out of memory. */
+/* Registers the object under every id and name by which a request may ask for it. The raw code id is empty but for WebAssembly, where it is
+ * the code id with the length prefix that it has in the file. False when out of memory. */
 static bool add_keys(struct supplied_objects *objects, size_t index)
 {
     const struct supplied_object *object = &objects->items[index];
@@ -196,6 +197,7 @@ static bool unpack_record(const struct supplied_file *file, const struct supplie
     if (record->vcs >= SUPPLIED_VCS_NAMES || !find_text(file, &record->name, &name) ||
         !find_text(file, &record->code_id, &item->code_id) ||
         !find_text(file, &record->raw_code_id, &item->raw_code_id) ||
+        /* the converter has written an unpacked object to its output; any other lies in the file itself */
         !find_part(record->is_unpacked ? file->made : file->bytes, &record->bytes, &item->bytes))
         return false;
     item->features.srcsrv_vcs = supplied_vcs_names[record->vcs];
@@ -476,7 +478,7 @@ bool supplied_objects_answer(const struct search_scope *where, const struct sear
         return false;
     struct supplied_entry *made = find_entry(where->own->arena, object, use);
     if (!made)
-        return leave_undecided(question, SL_BUSY);
+        return leave_undecided(question, SL_BUSY); /* returns true: this error is the answer */
     while (made->making)
         if (fiber_wait_on(&made->waiting, UINT64_MAX) != FIBER_WOKEN)
             return leave_undecided(question, SL_CANCELLED);

@@ -221,6 +221,7 @@ static enum sl_code read_supplied(struct conversion *conversion, const struct co
                                  .left = options->max_unpacked,
                                  .error = &failure};
     bool good = read_file(&r, converter_input_bytes(call, INPUT_FILE));
+    /* the records are written next, behind what was written so far: .records is their offset */
     *totals =
         (struct supplied_result){.records = r.written, .count = r.count, .unpacked = options->max_unpacked - r.left};
     if (good && r.count)

@@ -39,7 +39,8 @@ void search_report(struct search *search, struct candidate *candidate, struct se
 {
     struct candidate_use report = {.set = true, .code = found->code};
     if (found->code == SL_OK && use->steps && use->steps->had)
-        use->steps->had(found, &report);
+        use->steps->had(found,
+                        &report); /* the target's hook: sets what depends on the entry, such as found->symcache */
     else if (found->code == SL_NOT_FOUND)
         report.details = SL_STR("Object file no longer available");
     else if (found->code != SL_OK && found->code != SL_MALFORMED)
@@ -63,6 +64,7 @@ static void take_table(struct search *search)
 {
     struct search_result *found = search->result;
     found->code = found->error.code = search->table.code;
+    /* an error of the source or of this process may be over at the next search */
     found->undecided = found->undecided || search_is_passing(found->code);
     found->item = search->table.item;
     search->table.item = NULL;
@@ -110,7 +112,8 @@ static void use_nothing(struct search *search)
         steps->otherwise(search);
 }
 
-/* Step after a file was chosen: looks up the entry that is made from it. If no file is usable, sets the result to the error. */
+/* Step after a file was chosen: looks up the entry that is made from it, or lets the target's hook `ask` do that, as a symcache is made
+ * from further files too. If no file is usable, sets the result to the error. */
 static void use_chosen(struct search *search)
 {
     const struct search_hooks *steps = search->use->steps;
@@ -181,13 +184,15 @@ static bool answer_from_cache(const struct search_scope *where, const struct sea
     found->path = outcome->path;
     found->is_public = outcome->is_public;
     found->is_best = outcome->is_best;
-    found->undecided = false;
+    found->undecided =
+        false; /* only users of the file targets ask for it, and undecided results of these are not cached */
     if (outcome->error)
         found->error = *outcome->error;
     else
         found->error.code = SL_OK;
     if (item && question->use->steps && question->use->steps->had)
-        question->use->steps->had(found, &report);
+        question->use->steps->had(found,
+                                  &report); /* the target's hook: sets symcache or ppdb, and arch, from the item */
     return true;
 }
 
@@ -318,7 +323,7 @@ static void lookup_symcache(struct search *search)
 /* ---- files that change names and lines: inputs of the symcache, so they are searched first ---- */
 
 /* In a fiber: finds the module's BCSymbolMap and il2cpp mapping (search->map, ->lines). It is only called if one of them may exist, or if
- * listing them needs network requests. */
+ * listing them needs network requests. If there is none, or it is damaged, the symcache is made without it. */
 static void find_name_files(struct search *search)
 {
     struct auxiliary_search auxiliary = {search->sources, search->source_count, search->scope, search->id,
@@ -428,7 +433,7 @@ static void use_object(struct search *search)
         return;
     }
     if (!list_auxiliaries(search)) {
-        search->other_count = 0;
+        search->other_count = 0; /* no look-up of those listed so far has begun */
         search_lookup_failed(search, SL_BUSY);
         return;
     }
