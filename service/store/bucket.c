@@ -218,6 +218,7 @@ static enum sl_code visit_objects(const struct store_area *area, struct sl_str b
         more = page->more && page->count && !page->failed;
         for (size_t i = 0; i < page->count; i++) {
             struct sl_str name = page->items[i].name;
+            /* not an object whose name is only the skipped beginning: some tools make one for a directory */
             if (name.size > skip && !visit(arg, (struct sl_str){name.data + skip, name.size - skip})) {
                 more = false;
                 break;

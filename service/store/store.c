@@ -56,7 +56,7 @@ enum sl_code store_init(const struct config *config, struct sl_error *error)
     if (code == SL_OK && !make_sources(SL_STR(""), &store.arena, store.sources))
         code = sl_fail(error, SL_BUSY, "out of memory");
     if (code != SL_OK)
-        store.area.type = NULL;
+        store.area.type = NULL; /* means that there is no store */
     return code;
 }
 
@@ -221,6 +221,6 @@ const char *store_url(struct sl_str name, struct sl_arena *arena)
         base.size--;
     sl_buf_str(&url, base);
     sl_buf_u8(&url, '/');
-    fetch_encode(&url, name, true);
+    fetch_encode(&url, name, true); /* percent-encodes the name, but not its slashes */
     return sl_buf_move_to_arena(&url, arena).data;
 }

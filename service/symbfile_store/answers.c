@@ -28,6 +28,7 @@ bool store_changed(const char *store)
     struct change_counter before; /* both are not used */
     int64_t made;
     errno = ENAMETOOLONG; /* of generation_path; change_counter_bump sets its own */
+    /* false: not exclusive, other processes may announce changes at the same time */
     return generation_path(store, path) && change_counter_bump(path, false, &before, &made);
 }
 
@@ -84,7 +85,7 @@ uint64_t answers_epoch(void)
 
 bool answers_get(struct sl_str key, struct upload_answer *answer)
 {
-    struct lru_entry *found = lru_get(&answers.known, key, 0);
+    struct lru_entry *found = lru_get(&answers.known, key, 0); /* 0: answers do not expire by time */
     if (!found)
         return false;
     const struct cached_answer *entry = LRU_ITEM(found, struct cached_answer, lru);
@@ -126,7 +127,7 @@ static void read_generation_job(void *arg)
     if (!store_present(check->store))
         check->number = errno;
     else if (generation_path(check->store, path))
-        check->seen = change_counter_read(path, true);
+        check->seen = change_counter_read(path, true); /* true: the directory may be on a file server (NFS) */
 }
 
 /* Reads the generation of the store, by which changes of other processes are noticed. SL_DOWNLOAD_ERROR if the store's directory is gone.
@@ -174,6 +175,7 @@ enum sl_code answers_refresh(struct sl_error *error)
     answers.is_reading = false;
     if (code == SL_OK) {
         answers.checked_ms = begun_ms ? begun_ms : 1; /* 0 means: not checked yet */
+        /* outdated: this process has tried a change while the store did not respond; it may have been made nevertheless */
         if (answers.outdated || memcmp(&seen, &answers.generation, sizeof seen) != 0)
             drop_answers();
         answers.generation = seen;

@@ -145,6 +145,7 @@ enum sl_code remote_list(const char *prefix, const char *after, remote_listener 
         remote_note(code, error);
         more = code == SL_OK && objects->more && objects->count;
         for (size_t i = 0; code == SL_OK && i < objects->count; i++) {
+            /* a server that ignores the prefix lists others too, but the callbacks cut it off unchecked */
             bool inside = sl_str_starts(objects->items[i].name, sl_str(prefix));
             if (inside && !each(arg, &objects->items[i])) {
                 more = false;
@@ -197,7 +198,8 @@ struct marker_list {
     size_t count;
 };
 
-/* Callback of remote_list(): adds a published set of the wanted kind; stops the list after MARKERS sets. */
+/* Callback of remote_list(): adds a published set of the wanted kind; stops the list after MARKERS sets. The object's name is parsed
+ * without the prefix of its executable, list->skip bytes. */
 static bool note_marker(void *arg, const struct object_entry *object)
 {
     struct marker_list *list = arg;
@@ -234,7 +236,7 @@ struct published_list {
 };
 
 /* Callback of remote_list(): keeps the published set with the highest generation of each kind. Usually a kind has just one, as older ones
- * are removed. */
+ * are removed. The object's name is parsed without the prefix of its executable, list->skip bytes. */
 static bool note_published(void *arg, const struct object_entry *object)
 {
     struct published_list *list = arg;
@@ -331,7 +333,7 @@ enum sl_code remote_find(const char *id, struct symbfile_key *file_key, struct s
     char prefix[OBJECT_NAME];
     uint64_t newest = 0;
     struct symbfile_key candidate = *file_key;
-    if (!info_id_is_safe(id))
+    if (!info_id_is_safe(id)) /* hidden, with a slash, or too long: no object has it in its name */
         return SL_NOT_FOUND;
     remote_root(file_key->scope, prefix);
     snprintf(prefix + strlen(prefix), sizeof prefix - strlen(prefix), "by-id/%s/", id);

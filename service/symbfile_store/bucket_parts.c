@@ -60,8 +60,9 @@ void remote_part_list_free(struct remote_part_list *list)
     *list = (struct remote_part_list){0};
 }
 
-/* Callback of remote_list(): adds a part to the list. Objects with the same number follow each other; the one written last is kept. Other
- * names are skipped. False, which ends the list, only when out of memory (list->failed). */
+/* Callback of remote_list(): adds a part to the list. Objects with the same number follow each other; the one written last is kept: their
+ * times are ISO 8601 texts, which are compared as texts. Other names, and numbers from list->most on, are skipped. False, which ends the
+ * list, only when out of memory (list->failed). */
 bool remote_note_part(void *arg, const struct object_entry *object)
 {
     struct remote_part_list *list = arg;

@@ -183,6 +183,7 @@ static bool complete(struct bucket_set_publishing *p, struct symbfile_failure *f
     p->set.have = list.parts;
     p->set.have_count = list.count;
     bool whole = code == SL_OK && list.count == p->set.parts, good = code == SL_OK || refuse(failure, code, &error);
+    /* the cached count may be too high now, as parts were removed meanwhile or will be */
     remote_drop_count(p->file_key, p->parts);
     if (whole) {
         good = check_parts(p, failure);
@@ -382,7 +383,7 @@ enum sl_code remote_delete(const struct symbfile_key *file_key, bool *any, struc
     remote_home(file_key, home); /* much shorter than OBJECT_NAME, so it is not cut below */
     snprintf(prefix, sizeof prefix, "%.*sr", OBJECT_NAME - 8, home);
     enum sl_code code = remote_remove(prefix, &count, error);
-    if (code == SL_OK && count)
+    if (code == SL_OK && count) /* look-ups find only published sets, so only these can be in cached answers */
         code = remote_changed(error);
     snprintf(prefix, sizeof prefix, "%.*sparts/", OBJECT_NAME - 8, home);
     if (code == SL_OK)
@@ -421,6 +422,7 @@ static bool parse_open_name(const char *name, struct symbfile_key *file_key, cha
     char scope[SYMBFILE_SCOPE] = "", hex[FILE_ID_HEX] = "", rest[SET_NAME] = "";
     size_t size;
     *file_key = (struct symbfile_key){.scope = ""};
+    /* the widths are the sizes of the three arrays, less one for the NUL */
     if (sscanf(name, "symbfiles/open/%35[^/]/%32[0-9a-f]/%159s", scope, hex, rest) != 3 ||
         !sl_hex_decode(sl_str(hex), file_key->file_id.bytes, sizeof file_key->file_id.bytes, &size) ||
         size != sizeof file_key->file_id.bytes)

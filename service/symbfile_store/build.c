@@ -78,6 +78,7 @@ static enum sl_code make_index(struct conversion *conversion, const struct conve
 {
     (void)result;
     const struct converter_input *scratch = converter_input(call, INPUT_SCRATCH);
+    /* the builder stores large arrays in the scratch file; -1: in memory */
     struct sl_symbfile_builder *builder = sl_symbfile_builder_new(scratch ? scratch->fd : -1);
     struct sl_buf out = {0};
     if (!builder)

@@ -370,7 +370,7 @@ void symbfile_find(struct sl_str scope, const struct sl_file_id *file_id, const 
 {
     char store[512];
     *result = (struct symbfile_lookup){.code = SL_NOT_FOUND};
-    if (!symbfile_store_dir(store))
+    if (!symbfile_store_dir(store)) /* no store is configured */
         return;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         struct symbfile_search s;

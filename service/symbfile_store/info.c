@@ -46,7 +46,7 @@ void info_parse(struct sl_str text, struct symbfile_info *info)
 {
     struct sl_arena arena = {0};
     struct sl_str key;
-    struct sl_json j = sl_json(text, &arena, false);
+    struct sl_json j = sl_json(text, &arena, false); /* false: strict JSON */
     *info = (struct symbfile_info){0};
     if (sl_json_object(&j))
         while (sl_json_next(&j, &key))

@@ -139,7 +139,8 @@ static enum sl_code lock_file(struct lock_attempt *attempt, uint64_t until_ms, s
         if (attempt->fd >= 0)
             return SL_OK;
         if (!attempt->present || store_code(attempt->reason) == SL_DOWNLOAD_ERROR) {
-            if (attempt->reason != EWOULDBLOCK) /* store_code() does not know it: the lock is taken, see below */
+            /* for EWOULDBLOCK store_code() gives SL_DOWNLOAD_ERROR too, but it only means that the lock is taken: see below */
+            if (attempt->reason != EWOULDBLOCK)
                 return sl_fail(error, SL_DOWNLOAD_ERROR, "cannot lock a directory of the upload store: %s",
                                strerror(attempt->reason));
         }

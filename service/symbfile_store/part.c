@@ -242,7 +242,7 @@ static bool open_coding(struct symbfile_part *p)
     static const uint8_t zstd[] = {0x28, 0xB5, 0x2F, 0xFD}, gzip[] = {0x1F, 0x8B};
     p->coding = CODING_PLAIN;
     if (p->head_size == COMPRESSION_HEAD && memcmp(p->head, zstd, 4) == 0) {
-        p->zstd = ZSTD_createDStream();
+        p->zstd = ZSTD_createDStream(); /* with a limit of the window, which is held in memory */
         if (!p->zstd || ZSTD_isError(ZSTD_DCtx_setParameter(p->zstd, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG)))
             return false;
         p->coding = CODING_ZSTD;

@@ -35,6 +35,7 @@ static bool has_room(const char *store)
         return false;
     if (most == UINT64_MAX)
         return true;
+    /* a full store is measured again sooner, as uploads are rejected until it is found to have room */
     int64_t now = clock_wall_s(), age = now - atomic_load(&known_s);
     if (age < 0 || age >= (atomic_load(&known_bytes) < most ? SIZE_KNOWN_S : FULL_KNOWN_S)) {
         atomic_store(&known_s, now);

@@ -257,7 +257,7 @@ bool symbfile_store_add(const struct symbfile_upload_set *a, struct symbfile_fai
     }
     bool ok = add_part(a, home, root, &must_announce, failure);
     if (ok && fstat(a->fd, &st) == 0)
-        store_grew((uint64_t)st.st_size);
+        store_grew((uint64_t)st.st_size); /* counts for the store's size limit */
     /* announced also if `ok` is false: the description may have changed before the failure */
     if (must_announce && !store_changed(store) && ok)
         ok = store_fail(failure, "cannot announce a new symbfile to other processes");
@@ -326,7 +326,7 @@ bool symbfile_store_delete(const struct symbfile_key *file_key)
     free(all);
     if (count && symbfile_store_dir(store))
         store_changed(store);
-    store_shrank();
+    store_shrank(); /* the next upload measures the store's size again */
     errno = reason;
     return count > 0;
 }
