@@ -170,7 +170,7 @@ uint32_t confine(const struct confine_filter *filter, const struct confine_limit
         done |= MEASURE_ENDS_WITH_PARENT;
     if (getppid() != parent)
         _exit(1);
-    if (confine_filter_apply(filter))
+    if (confine_filter_apply(filter)) /* last, as it forbids the system calls used above */
         done |= MEASURE_FILTER;
     return done;
 }

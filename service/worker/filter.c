@@ -102,6 +102,7 @@ static bool add_conditions(scmp_filter_ctx filter)
         ALLOW(mmap, 2, no_code, SCMP_A3(SCMP_CMP_MASKED_EQ, no_file, MAP_SHARED)) && ALLOW(mprotect, 1, no_code) &&
         /* its socket is descriptor 0 */
         ALLOW(recvmsg, 1, SCMP_A0(SCMP_CMP_EQ, 0)) && ALLOW(sendmsg, 1, SCMP_A0(SCMP_CMP_EQ, 0)) &&
+        /* reading the flags of a descriptor; not changing them, locks or leases */
         ALLOW(fcntl, 1, SCMP_A1(SCMP_CMP_EQ, F_GETFL)) && ALLOW(fcntl, 1, SCMP_A1(SCMP_CMP_EQ, F_GETFD)) &&
         /* new threads, but no processes and namespaces */
         ALLOW(clone, 1, SCMP_A0(SCMP_CMP_MASKED_EQ, new_thread | new_namespace, new_thread)) &&
@@ -164,5 +165,6 @@ bool confine_filter_apply(const struct confine_filter *filter)
         }
     }
     struct sock_fprog program = {copy.count, copy.code};
-    return found && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
+    return found && /* not found: there is no program, as confine_filter_make() failed */
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
 }

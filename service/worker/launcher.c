@@ -71,7 +71,7 @@ static void reap(void)
         if (got == child.pid || (got < 0 && errno == ECHILD)) { /* ECHILD: there is no such child any more */
             self.children[i] = self.children[--self.child_count];
             struct launcher_message message = {LAUNCHER_DIED, got < 0 ? -1 : status, child.id, child.pid};
-            if (child.id != LAUNCHER_ID)
+            if (child.id != LAUNCHER_ID) /* a second launcher: the process that it serves sees its socket closed */
                 send_to_parent(&message, NULL, 0);
         } else {
             i++;
@@ -83,7 +83,7 @@ static void reap(void)
  * descriptors. `request` has the worker's limits. */
 static _Noreturn void become_worker(int socket, int report, const struct launcher_message *request)
 {
-    sigset_t none;
+    sigset_t none; /* no signal is blocked: the launcher blocks SIGCHLD */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (dup2(socket, STDIN_FILENO) < 0 || dup2(report, STDOUT_FILENO) < 0 || dup2(report, STDERR_FILENO) < 0)
@@ -150,7 +150,7 @@ static _Noreturn void become_launcher(int socket, pid_t parent)
     if (getppid() != parent || dup2(socket, SOCKET) < 0)
         _exit(1);
     closefrom(SOCKET + 1);
-    self.child_count = 0;
+    self.child_count = 0; /* fork() has copied the first launcher's list */
     self.start.launcher = getpid();
     serve_parent();
 }
@@ -170,7 +170,7 @@ static void start_launcher(void)
     if (pid > 0) {
         self.children[self.child_count++] = (struct launcher_child){LAUNCHER_ID, pid};
         answer.pid = pid;
-        send_to_parent(&answer, &sockets[0], 1);
+        send_to_parent(&answer, &sockets[0], 1); /* if that fails, closing the socket below ends the second launcher */
     } else {
         answer.what = LAUNCHER_FAILED;
         answer.number = errno;

@@ -140,7 +140,7 @@ enum sl_code worker_pool_probe(struct worker_pool *pool, uint32_t *measures, str
     bool good = pool_read_hello(pool, slot), is_dying = false;
     char report[256] = "";
     if (good)
-        pool_return_worker(pool, slot, 0);
+        pool_return_worker(pool, slot, 0); /* 0: it had no job, so its heap has not grown */
     else
         pool_kill_worker(pool, slot, &is_dying, report, sizeof report);
     pthread_mutex_lock(&pool->lock);

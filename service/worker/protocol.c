@@ -41,6 +41,7 @@ bool worker_request_encode(const struct worker_request *request, struct sl_buf *
     for (size_t i = 0; i < request->input_count; i++) {
         if (request->inputs[i].access != ACCESS_INLINE)
             continue;
+        /* aligned in the message, as converters may read structs there */
         sl_buf_add(out, (const uint8_t[INLINE_ALIGNMENT]){0}, padding(out->size));
         sl_buf_add(out, request->inputs[i].bytes, request->inputs[i].size);
     }
@@ -60,7 +61,7 @@ static void read_inline_inputs(struct sl_reader *r, size_t message_size, struct 
 
 bool worker_request_decode(struct sl_bytes message, struct worker_request *request)
 {
-    struct sl_reader r = sl_reader(message, false);
+    struct sl_reader r = sl_reader(message, false); /* false: little-endian */
     *request = (struct worker_request){0};
     bool good = sl_read_u32(&r) == REQUEST;
     request->function = sl_read_u32(&r);
@@ -134,7 +135,7 @@ static bool worker_may_answer(uint32_t code)
 
 bool worker_answer_decode(struct sl_bytes message, struct worker_answer *answer)
 {
-    struct sl_reader r = sl_reader(message, false);
+    struct sl_reader r = sl_reader(message, false); /* false: little-endian */
     bool good = sl_read_u32(&r) == ANSWER;
     uint32_t code = sl_read_u32(&r);
     *answer = (struct worker_answer){.serial = sl_read_u64(&r)};

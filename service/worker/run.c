@@ -248,6 +248,7 @@ static bool send_request(struct running_job *run)
     struct sl_buf out = {0};
     run->serial = atomic_fetch_add(&run->pool->serial, 1) + 1;
     bool sent = false;
+    /* not silent: it has closed its socket or sent something unasked; it cannot be used any more */
     if (!pool_read_hello(run->pool, run->slot) || !is_silent(run->slot))
         errno = EPIPE;
     else if (!encode_request(run, &out))
@@ -275,7 +276,7 @@ static enum sl_code send_to_a_worker(struct running_job *run, bool is_new, struc
         }
         if (errno != EPIPE && errno != ECONNRESET) {
             int number = errno == ETOOMANYREFS ? EMFILE : errno; /* too many descriptors are in flight */
-            pool_return_worker(run->pool, run->slot, 0);
+            pool_return_worker(run->pool, run->slot, 0); /* 0: the size of its heap is not known, and has not changed */
             return sl_fail_errno(error, number, "cannot pass a file to a worker process");
         }
         ended += run->slot->jobs == 0; /* used workers are not counted: their number is limited */
@@ -321,7 +322,8 @@ static enum job_end await_answer(struct running_job *run)
 {
     const struct worker_limits *limits = &run->call->limits;
     clockid_t clock = -1; /* of the worker; most answers come before it is needed */
-    uint64_t begin = clock_mono_ns(), used = 0;
+    uint64_t begin = clock_mono_ns(),
+             used = 0; /* used: the CPU time of its earlier jobs, and of the first tick of this one */
     struct pollfd ready = {run->slot->socket, POLLIN, 0};
     for (;;) {
         int count = poll(&ready, 1, TICK_MS);
@@ -334,6 +336,7 @@ static enum job_end await_answer(struct running_job *run)
         if (clock == -1 && clock_getcpuclockid(run->slot->pid, &clock) == 0)
             used = read_cpu_clock(clock);
         uint64_t now = clock == -1 ? 0 : read_cpu_clock(clock); /* 0 also if the worker has just died */
+        /* at the limit the worker stops by itself and answers; it is killed if it has not done so grace_ns later */
         if (now > used && now - used > limits->max_time_ns && now - used - limits->max_time_ns > grace_ns)
             return JOB_OVER_TIME;
     }

@@ -80,7 +80,8 @@ static enum sl_code map_inputs(struct served_job *served, struct sl_error *error
         int fd = served->fds[next++];
         /* -1: functions that read `fd` begin at 0, so they must use the mapped bytes */
         job->inputs[i].fd = offset ? -1 : fd;
-        if (served->request.inputs[i].access == ACCESS_WRITE)
+        if (served->request.inputs[i].access ==
+            ACCESS_WRITE) /* a scratch file: the function reads and writes it by `fd` */
             continue;
         enum sl_code code = map_part(fd, offset, size, &job->inputs[i].bytes, error);
         if (code != SL_OK)
@@ -202,7 +203,7 @@ static bool receive_request(struct served_job *served, const struct worker_start
     served->function = &start->functions[request->function];
     if (request->options.size != served->function->options_size)
         return false;
-    if (request->options.size)
+    if (request->options.size) /* copied, as functions read them as a struct, which must be aligned */
         memcpy(served->options, request->options.data, request->options.size);
     memset(served->result, 0, served->function->result_size);
     memset(&served->job, 0, sizeof served->job);

@@ -278,7 +278,7 @@ static enum sl_code wait_for_worker_locked(struct worker_pool *pool, bool is_new
         while (starting < pool->waiting && pool->failures == failures && start_locked(pool))
             starting++;
         if (is_new)
-            retire_for_new_locked(pool);
+            retire_for_new_locked(pool); /* if the pool is full: ends an idle worker that has had a job */
         wait_a_tick_locked(pool);
     }
 }
@@ -314,7 +314,8 @@ void pool_return_worker(struct worker_pool *pool, struct worker_slot *slot, uint
     pthread_mutex_lock(&pool->lock);
     const struct worker_settings *settings = &pool->settings;
     slot->state = WORKER_IDLE;
-    /* A worker with too many jobs or too large a heap is replaced, to free its memory; one with old settings, to get the new ones. */
+    /* A worker with too many jobs or too large a heap is replaced, to free its memory; one with old settings, to get the new ones; any if a
+     * thread waits for a worker that has had no job, for which no other worker is starting or ending. */
     if (slot->is_dead || slot->generation != pool->generation || atomic_load(&pool->is_aborted) ||
         (settings->max_jobs && slot->jobs >= settings->max_jobs) ||
         (settings->max_heap && heap >= settings->max_heap) || is_place_wanted_locked(pool))
