@@ -330,10 +330,10 @@ size_t ms_symcache_get_older(const struct config *config, const unsigned version
     /* if the file could not be read or written, the list still lacks `version`: added here, so that the next call does not load again */
     if (versions.is_loaded)
         version_list_add(&versions.list, version);
+    qsort(versions.list.items, versions.list.count, sizeof *versions.list.items, newest_first);
     for (size_t i = 0; i < known->count && count < max; i++)
         if (known->items[i][0] == version[0] && newest_first(known->items[i], version) > 0)
             memcpy(found[count++], known->items[i], sizeof known->items[i]);
-    qsort(found, count, sizeof *found, newest_first);
     return count;
 }
 
