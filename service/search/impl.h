@@ -25,7 +25,7 @@ enum { GRADE_BEST = 0, GRADE_SYMBOLS = 1, GRADE_ERROR = 3, GRADE_NONE = 4 };
 struct candidate_file { /* one candidate file */
     struct object_request request;
     struct cache_key key;
-    enum sl_code code;
+    enum sl_code code; /* of the look-up; SL_OK: `features` to `fixed_load` are set */
     struct sl_error error;
     struct sl_features features;
     struct sl_stored_parts stored;
@@ -34,9 +34,9 @@ struct candidate_file { /* one candidate file */
     bool skipped;      /* not looked up: a pointer file that is not needed, or a file that is too large */
     bool is_too_large; /* larger than search_scope.max_size */
     bool renewed;      /* not found, and passed to cache_renew(), which looks it up again if that was long ago */
-    struct candidate *candidate;
-    struct cache_lookup look;
-    struct search *search;
+    struct candidate *candidate; /* its report in search->candidates; NULL: it is left out there */
+    struct cache_lookup look;    /* of its features */
+    struct search *search;       /* that it belongs to */
 };
 
 struct search {
@@ -172,8 +172,8 @@ enum sl_code auxiliary_find(const struct auxiliary_search *search, const struct 
                             const struct cache_kind *kind, struct object_request **found,
                             struct cache_item **item) SL_SUSPENDS;
 
-/* Find the BCSymbolMap and the il2cpp line mapping of the module search->id, from which its symcache is made too. `*map` and `*lines` are
- * the files' requests, NULL unless SL_OK. SL_NOT_FOUND: there is none; SL_CANCELLED, SL_BUSY. */
+/* Find the BCSymbolMap and the il2cpp line mapping of the module search->id, which are inputs of its symcache besides the debug file.
+ * `*map` and `*lines` are the files' requests, NULL unless SL_OK. SL_NOT_FOUND: there is none; SL_CANCELLED, SL_BUSY. */
 enum sl_code bcsymbolmap_find(const struct auxiliary_search *search, struct object_request **map) SL_SUSPENDS;
 enum sl_code il2cpp_find(const struct auxiliary_search *search, struct object_request **lines) SL_SUSPENDS;
 

@@ -237,17 +237,18 @@ bool search_append_jvm_source(const struct jvm_query *bundle, struct sl_str url,
 
 /* ---- Mozilla's symbol stores (mozilla.c) ---- */
 
-struct mozilla_stats {   /* statistics of a look-up */
-    bool computed;       /* false: answered by the cache */
-    bool is_hit;         /* the cache had the module */
-    bool parsed, is_bad; /* a file was converted; it was unusable */
-    unsigned downloads, failed;
-    uint64_t size; /* bytes, downloaded or from the cache */
+struct mozilla_stats {          /* statistics of a look-up */
+    bool computed;              /* false: answered by the cache */
+    bool is_hit;                /* the cache had the module */
+    bool parsed, is_bad;        /* a file was converted; it was unusable */
+    unsigned downloads, failed; /* number of requests to stores that gave the file, and that did not */
+    uint64_t size;              /* bytes, downloaded or from the cache */
+    /* durations: of the look-up in the cache, of these requests (gave, did not), of converting, of writing the symcache */
     double lookup_s, download_s, failed_s, parse_s, save_s;
     uint64_t begun_ns; /* when the stores were first asked; set if it was not cached */
 };
 /* A module by its debug file and debug id. found->code is SL_OK: `found` has a symcache; SL_DOWNLOAD_ERROR: a store was not reachable, and
- * the others do not have the module. That is not cached. */
+ * the others do not have the module; such a failure is not cached. */
 struct mozilla_query {
     const struct object_id *id;
     struct search_result *found;

@@ -4,7 +4,7 @@
  * A "set" is all parts of one upload for an executable: `count` parts of a kind (ranges or returnpads) with the same upload id.
  *
  *     symbfiles/generation                         random bytes, replaced after every change
- *     symbfiles/open/<scope>/<file id>/<parts>     an incomplete upload; as old as its last part
+ *     symbfiles/open/<scope>/<file id>/<parts>     an incomplete upload; rewritten with each part
  *     <root>by-id/<build id or debug id>/<file id>
  *     <root><aa>/<file id>/info
  *                         /parts/<parts>/<number>.<SHA-256>.<mode>.<records>.<inflated bytes>
@@ -19,7 +19,7 @@
  *     0000000000.9f86d081884c...0a08.s.3.128
  *     0000000001.60303ae22b99...8752.s.4.160
  *
- * To find out whether a set is complete a node lists only the objects after the last part up to which it knows that none is missing. So the
+ * To find out whether a set is complete, a node remembers up to which number no part is missing, and lists only the parts after it. So the
  * work for a set grows linearly with its parts.
  *
  * Private to this folder. Call these functions in fibers, as they wait for the bucket. SL_NOT_FOUND: the object does not exist; SL_BUSY and
@@ -29,6 +29,7 @@
 #include "objectstore/objectstore.h"
 #include "symbfile_store/impl.h"
 
+/* sizes of arrays for texts, with the NUL: the name of an object; that of a set's object or of the directory of its parts */
 enum { OBJECT_NAME = 700, SET_NAME = 160 };
 
 /* ---- bucket.c ---- */

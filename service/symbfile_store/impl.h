@@ -13,6 +13,7 @@
 #include "core/files.h"
 #include "symbfile_store/symbfile_store.h"
 
+/* sizes of arrays for texts, with the NUL: the path of a directory in the store; a file id in hexadecimal; the name of a part's file */
 enum { STORE_PATH = 960, FILE_ID_HEX = 33, PART_NAME = 160 };
 
 /* ---- names.c ---- */
