@@ -6,8 +6,8 @@
 #include "core/pool.h"
 #include "object/bcsymbolmap.h"
 
-/* Makes the request for a file in the arena, with a copy of the id: the request is used after the caller's id is gone. NULL when out of
- * memory. */
+/* Makes the request for a file in the arena, with a copy of the id: the request is used after the caller's id is gone. Its scope, that of
+ * the cache entry, is "global" if the file's source is public, else that of the search. NULL when out of memory. */
 static struct object_request *keep_request(const struct auxiliary_search *search, const struct object_id *id,
                                            const struct remote_file *file)
 {

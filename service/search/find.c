@@ -167,7 +167,8 @@ static bool grow_candidates(struct search *search, size_t more)
     return true;
 }
 
-/* Adds listed files as candidates, each with its cache key. False when out of memory. */
+/* Adds listed files as candidates, each with its cache key. The scope of its cache entry is "global" if its source is public, else that of
+ * the search. False when out of memory. */
 static bool add_files(struct search *search, struct remote_file *files, size_t count)
 {
     if (!grow_candidates(search, count))
@@ -211,7 +212,7 @@ static bool list(struct search *search)
 static void take_features(struct candidate_file *file, enum sl_code code, struct cache_item *item)
 {
     file->code = file->error.code = code;
-    if (code != SL_OK)
+    if (code != SL_OK) /* `item` is NULL then */
         return;
     const struct object_meta *meta = item->loaded;
     file->features = meta->features;

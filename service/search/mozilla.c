@@ -237,7 +237,7 @@ static enum sl_code convert_store_file(struct conversion *conversion, const stru
         code = sl_fail(error, SL_MALFORMED, "the file is not a Breakpad symbol file");
     else if (!sl_debug_id_equal(&info->debug_id, &asked->debug_id))
         code = sl_fail(error, SL_MALFORMED, "%s", mozilla_wrong_id_message);
-    else
+    else /* NULL: a Breakpad file needs no further files */
         code = sl_symcache_convert(object, NULL, &options, &conversion->parallel.parallel, &out, error);
     done->has_table = code == SL_OK;
     if (done->has_table)

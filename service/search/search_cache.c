@@ -209,7 +209,7 @@ static bool fill_entry(struct search_cache_entry *r, const struct search *search
 /* Allocates an entry inside its own arena, so that one call frees everything. */
 static struct search_cache_entry *search_cache_entry_new(void)
 {
-    struct sl_arena arena = {.next_chunk = 2048};
+    struct sl_arena arena = {.next_chunk = 2048}; /* bytes of its first chunk */
     struct search_cache_entry *r = SL_ARENA_NEW(&arena, struct search_cache_entry);
     if (r) {
         r->references = 1;

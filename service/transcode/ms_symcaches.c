@@ -27,8 +27,8 @@ static struct {
     struct fiber_wait_list free;
 } transcodes;
 
-/* Waits until fewer transcoders than ms_symcache.max_concurrent run (if that is not set: than the pool has threads), and counts one more as
- * running. False when cancelled. Call transcode_leave() when it has ended. */
+/* Waits until fewer transcoders than ms_symcache.max_concurrent run (if that is 0, "not set", or UINT32_MAX, "null": than the pool has
+ * threads), and counts one more as running. False when cancelled. Call transcode_leave() when it has ended. */
 static bool transcode_admit(const struct config *config)
 {
     unsigned configured = config->ms_symcache.max_concurrent;
