@@ -46,21 +46,21 @@ struct running_job {
     bool is_sent;   /* worker_begin() has sent the request of the first attempt to the worker `slot` */
     bool has_ended; /* the end of that attempt is known: `end` */
     enum job_end end;
-    bool is_taken_back; /* take_back_files() was called */
-    bool is_file_kept;  /* the worker may still have a file open that it can write (result of take_back_files) */
-    uint64_t serial;    /* of the current request */
-    unsigned most_threads;
+    bool is_taken_back;    /* take_back_files() was called */
+    bool is_file_kept;     /* the worker may still have a file open that it can write (result of take_back_files) */
+    uint64_t serial;       /* of the current request */
+    unsigned most_threads; /* limit of the pool's settings for one worker */
     int fds[WORKER_MAX_DESCRIPTORS];     /* descriptors to send */
     bool owned[WORKER_MAX_DESCRIPTORS];  /* close_descriptors closes it */
     int written[WORKER_MAX_DESCRIPTORS]; /* the caller's descriptor of a file that the worker writes; -1 = an input */
     size_t fd_count;
     uint64_t sizes[WORKER_MAX_INPUTS];               /* of the inputs, in bytes */
     const uint8_t *inline_inputs[WORKER_MAX_INPUTS]; /* in `copies`; NULL = it has a descriptor, or is missing */
-    uint8_t copies[2 * WORKER_MAX_INLINE];
-    size_t copied;
+    uint8_t copies[2 * WORKER_MAX_INLINE];           /* bytes of the small inputs, which are sent in the request */
+    size_t copied;                                   /* bytes used of `copies` */
     struct worker_answer answer;
-    void *result; /* of the caller */
-    uint8_t message[WORKER_MAX_MESSAGE];
+    void *result;                        /* of the caller */
+    uint8_t message[WORKER_MAX_MESSAGE]; /* the answer as received; `answer` has views of it */
     char report[MAX_REPORT];
 };
 
