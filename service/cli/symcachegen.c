@@ -39,8 +39,8 @@ static int symcachegen_put(const struct input *input, const char *path)
     return good ? 0 : report_error(1, error.message, NULL);
 }
 
-/* Writes the symcache to <root>/<name>/<id and age in upper case>/<name>-v<version>.symcache, and creates these directories; returns the
- * exit status. */
+/* Writes the symcache to <root>/<name>/<id and age in upper case>/<name>-v<own_version>.symcache, and creates these directories. `name` is
+ * that of the PDB. Returns the exit status. */
 static int symcachegen_write(const struct input *input, const char *root, struct sl_str name)
 {
     char id[SL_DEBUG_ID_TEXT], path[4096];
@@ -69,7 +69,7 @@ static int symcachegen_run(const struct options *o, const char *pdb, const char 
     int status;
     progress_begin(&progress, o, "converting");
     progress_file(&progress, pdb);
-    enum sl_code code = input_open(pdb, NULL, &input, &error);
+    enum sl_code code = input_open(pdb, NULL, &input, &error); /* NULL: no options, such as an architecture */
     if (code == SL_OK && !input.object)
         code = sl_fail(&error, SL_MALFORMED, "not a PDB");
     if (code == SL_OK)

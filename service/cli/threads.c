@@ -43,7 +43,7 @@ static void threads_run(const struct sl_parallel *self, size_t count, void (*wor
         members[i] = (struct threads_member){&job, i};
     while (started + 1 < wanted && pthread_create(&threads[started], NULL, serve, &members[started + 1]) == 0)
         started++;
-    serve(&members[0]);
+    serve(&members[0]); /* this thread is the first */
     for (unsigned i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
 }

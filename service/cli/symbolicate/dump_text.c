@@ -33,14 +33,15 @@ static uint64_t text_address(const struct dump_texts *t, size_t thread, const st
                                                            : frame_instruction(t->walked, thread, frame);
 }
 
-/* Collects what is printed of a frame. An inlined call has no return address of its own: it has the address of the answer. */
+/* Returns what is printed of frame `index` of a thread. The stack walk finds no inlined calls: their only address is the one in the
+ * answer. */
 static struct text_frame text_frame(const struct dump_texts *t, size_t thread, size_t index)
 {
     const struct answer_thread *trace = &t->answer->threads[thread];
     const struct answer_frame *frame = &trace->frames[index];
     bool is_inline = answer_frame_is_inline(trace, index);
     uint64_t instruction = is_inline ? frame->address.value : frame_instruction(t->walked, thread, frame);
-    /* by the call, since a return address may already lie behind the module's end */
+    /* by the instruction in the frame: a return address may already lie behind the module's end */
     const struct sl_crash_module *module = sl_minidump_module_at(&t->walked->dump, instruction);
     return (struct text_frame){
         .frame = frame,
@@ -133,7 +134,7 @@ static void machine_head(const struct dump_texts *t, int64_t crashed)
     put_field(out, dump->os_text, '\n');
     sl_buf_printf(out, "CPU|%s|", dump_cpu_name(dump));
     put_field(out, dump->cpu_text, '|');
-    struct sl_str graphics = get_graphics(dump);
+    struct sl_str graphics = get_graphics(dump); /* "version|vendor|renderer" */
     sl_buf_printf(out, "%u\nGPU|", dump->cpu_count);
     put_field(out, cut_part(&graphics), '|');
     put_field(out, cut_part(&graphics), '|');
@@ -165,7 +166,7 @@ static void machine_module(const struct dump_texts *t, const struct sl_crash_mod
                   (unsigned long long)(module->address + module->size - 1), is_main(&t->walked->dump, module));
 }
 
-/* Appends the module's name, or the list of unloaded modules at the address. */
+/* Appends the name of the frame's module; without one, the modules that held its address before they were unloaded. */
 static void put_machine_module(const struct dump_texts *t, const struct text_frame *f)
 {
     struct sl_buf unloaded = {0};
@@ -178,7 +179,8 @@ static void put_machine_module(const struct dump_texts *t, const struct text_fra
     sl_buf_free(&unloaded);
 }
 
-/* Prints a line for each frame of a thread. A frame outside of all modules gets no function name, as in Breakpad. */
+/* Prints a line for each frame of a thread, whose number in the output is `number`. A frame outside of all modules gets no function name,
+ * as in Breakpad. */
 static void machine_thread(const struct dump_texts *t, size_t thread, size_t number)
 {
     for (size_t i = 0; i < t->answer->threads[thread].frame_count; i++) {
@@ -236,8 +238,8 @@ bool answer_print_machine(const struct symbolicated_answer *answer, const struct
 
 /* ---- stackwalk ---- */
 
-/* Prints the parts of the GPU's description "version|vendor|renderer", one a line, below each other; UNKNOWN if it is empty. The caller has
- * printed the label before the first line. */
+/* Prints the parts of the GPU's description "version|vendor|renderer", each on its line; UNKNOWN if it is empty. The caller has printed
+ * the label "GPU: ", so the lines after the first are indented by its width. */
 static void put_graphics(struct sl_str graphics, struct sl_buf *out)
 {
     if (!graphics.size)
@@ -335,8 +337,8 @@ static void put_unloaded(const struct dump_texts *t, const struct text_frame *f)
     sl_buf_free(&unloaded);
 }
 
-/* Prints a frame's first line: its module, function, and file and line. Without a line it shows the offset from the function or module
- * instead; outside of all modules, the address. */
+/* Prints the first line of frame `number`: "0  app!main [main.c : 12 + 0x5]", with the offset from the begin of that source line. Without a
+ * line it is "0  app!main + 0x25", from the begin of the function or else the module; outside of all modules, only the address. */
 static void put_frame_title(const struct dump_texts *t, const struct text_frame *f, size_t number)
 {
     struct sl_buf *out = t->out;
@@ -395,8 +397,9 @@ static void put_stack_words(const struct dump_texts *t, size_t thread)
     stack_put_pointers(t->walked, thread, known, pointer, t->out);
 }
 
-/* Prints a thread: its title, and each frame with its registers and how it was found (neither with --brief). answer_fold_cycle() replaces
- * repeated frames by one line. With --stack-pointers, prints the words of the thread's stack instead of frames. */
+/* Prints a thread: its title with `number`, and each frame with its registers and how it was found (neither with --brief).
+ * answer_fold_cycle() replaces `folded` frames that repeat (0: none) by one line. With --stack-pointers, prints the words of the thread's
+ * stack instead of frames. */
 static void put_stack(const struct dump_texts *t, size_t thread, size_t number)
 {
     const struct answer_thread *trace = &t->answer->threads[thread];
@@ -425,7 +428,7 @@ static void put_stack(const struct dump_texts *t, size_t thread, size_t number)
 }
 
 /* Prints a loaded module: addresses, file, version. Warns if its symbols are missing or corrupt, but not if no frame needed them
- * ("unused"). `next`: see dump_find_module_answer(). */
+ * ("unused"). `*next` is the position in the list of modules of the answer, at first 0. */
 static void put_loaded(const struct dump_texts *t, const struct sl_crash_module *module, size_t *next)
 {
     const struct answer_module *known = dump_find_module_answer(t->answer, module, next);

@@ -23,6 +23,7 @@ bool walked_dump_copy(void *arg, const struct sl_minidump *dump)
 {
     struct walked_dump *w = arg;
     size_t count = dump->crash.thread_count;
+    /* + 1: no empty arrays */
     w->resume = SL_ARENA_ARRAY(&w->arena, uint64_t *, count + 1);
     w->instruction = SL_ARENA_ARRAY(&w->arena, uint64_t *, count + 1);
     w->registers = SL_ARENA_ARRAY(&w->arena, struct sl_registers *, count + 1);
@@ -34,7 +35,7 @@ bool walked_dump_copy(void *arg, const struct sl_minidump *dump)
     for (size_t i = 0; i < count; i++) {
         const struct sl_crash_thread *thread = &dump->crash.threads[i];
         size_t size = thread->frame_count * sizeof(struct sl_registers);
-        unsigned call = call_size(dump->threads[i].family);
+        unsigned call = call_size(dump->threads[i].family); /* bytes from a return address back into its call */
         if (!dump->threads[i].is_walked || !thread->frame_count)
             continue;
         w->resume[i] = SL_ARENA_ARRAY(&w->arena, uint64_t, thread->frame_count);
@@ -48,7 +49,7 @@ bool walked_dump_copy(void *arg, const struct sl_minidump *dump)
             w->instruction[i][k] = thread->frames[k].address - (is_exact ? 0 : call);
         }
         w->counts[i] = thread->frame_count;
-        if (!dump->threads[i].registers)
+        if (!dump->threads[i].registers) /* the stack walk kept none */
             continue;
         if (!(w->registers[i] = sl_arena_alloc(&w->arena, size, _Alignof(struct sl_registers))))
             return false;
@@ -270,7 +271,7 @@ static bool collect_words(struct walked_dump *w)
         return false;
     if (count)
         qsort(w->names, count, sizeof *w->names, stack_by_value);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) /* keep the first of equal words */
         if (!i || w->names[i].value != w->names[w->name_count - 1].value)
             w->names[w->name_count++] = w->names[i];
     return true;

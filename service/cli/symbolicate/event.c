@@ -17,7 +17,8 @@ struct event_frames { /* of one stack, in the event's order: outermost first */
     size_t count;
 };
 
-/* Reads a line or column as raw JSON. False: no integer from 0 to UINT32_MAX; JVM clients write negative lines for native methods. */
+/* Reads a line or column to `out`, a struct sl_str, as the JSON has it. False if it is no integer from 0 to UINT32_MAX: JVM clients write
+ * negative lines for native methods. */
 static bool read_position(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str number;
@@ -132,7 +133,7 @@ static const struct sl_field event_fields[] = {
 static bool read_event(struct sentry_event_reading *e, struct sl_str text, struct sl_error *error)
 {
     struct sl_json j = sl_json(text, e->arena, false);
-    if (!sl_json_read_object(&j, event_fields, e) && !j.failed) {
+    if (!sl_json_read_object(&j, event_fields, e) && !j.failed) { /* valid JSON, but another type */
         sl_fail(error, SL_MALFORMED, "not a JSON object");
         return false;
     }

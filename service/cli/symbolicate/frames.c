@@ -33,7 +33,8 @@ void table_fit(unsigned columns)
     max_columns = columns;
 }
 
-/* Shrinks the widest text columns, one character at a time, until the table fits; none below SHORTEST, and never columns of numbers. */
+/* Shrinks the widest text columns, one character at a time, until the table has at most max_columns (0: unlimited); none below SHORTEST,
+ * and never columns of numbers. */
 static void fit_widths(const struct print_table *t, int *widths)
 {
     enum { SHORTEST = 16 };
@@ -51,7 +52,8 @@ static void fit_widths(const struct print_table *t, int *widths)
     }
 }
 
-/* Appends a row of cells, padded to their columns. No blanks follow the last cell, so that lines have none at their end. */
+/* Appends a row of cells, padded to the widths of their columns; if the width of tables is limited (max_columns), long texts are shortened
+ * to them. No blanks follow the last cell, so that lines have none at their end. */
 static void put_row(const struct print_column *columns, const struct sl_str *cells, const int *widths,
                     struct sl_buf *out)
 {
@@ -71,8 +73,8 @@ static void put_row(const struct print_column *columns, const struct sl_str *cel
     sl_buf_u8(out, '\n');
 }
 
-/* Prints titles (bold with `colour`) and rows. Columns are as wide as their widest cell, unless table_fit limits them. Titles are printed
- * through the columns `left`, which differ from the table's in that none is right-aligned. */
+/* Prints titles (bold with `colour`) and rows. Columns are as wide as their widest cell, unless table_fit() limits the table.
+ * Titles are always left-aligned: their row uses `left`, a copy of the columns without right alignment. */
 void table_put(const struct print_table *t, bool colour, struct sl_buf *out)
 {
     int widths[MAX_COLUMNS] = {0};

@@ -331,6 +331,6 @@ void log_input_end(struct log_input *input)
     sl_buf_free(&input->unpacked);
     log_encoding_free(&input->encoding);
     free(input->block);
-    if (input->opened)
+    if (input->opened) /* not standard input */
         close(input->fd);
 }

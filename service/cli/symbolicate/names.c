@@ -283,7 +283,7 @@ static int named_finish(struct named_run *run, const struct sentry_project *proj
         status = named_write(run);
     if (!status)
         missing_print(&run->missing, run->o);
-    status = missing_status(&run->missing, run->o, status);
+    status = missing_status(&run->missing, run->o, status); /* 3 with --fail-on-missing, if symbols are missing */
     missing_free(&run->missing);
     named_file_end(&run->file);
     sl_arena_free(&run->arena);

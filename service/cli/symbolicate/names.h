@@ -32,7 +32,8 @@ struct names_wanted {
     size_t done;                    /* number of addresses looked up so far; initially 0 */
 };
 
-/* Looks up all addresses in this process: call it in a fiber. Parameters and errors as for local_request_symbolicate. */
+/* Looks up all addresses in this process, in the sources in their order: call it in a fiber. SL_BUSY when out of memory, SL_CANCELLED,
+ * SL_INTERNAL; SL_MALFORMED if the callbacks made an invalid request. */
 enum sl_code names_find(struct names_wanted *wanted, const struct source *sources, size_t source_count,
                         const struct config *config, struct sl_error *error) SL_SUSPENDS;
 

@@ -99,7 +99,8 @@ static void put_request_errors(struct answer_printer *p, struct sl_buf *out)
     }
 }
 
-/* Prints the properties of each frame, one a line, and for requests their errors (answer_print). False when out of memory. */
+/* Prints the properties of each frame, one a line, and for JavaScript and JVM requests their errors (answer_print). False when out of
+ * memory. */
 bool answer_print_pretty(const struct symbolicated_answer *answer, const struct answer_style *style, struct sl_buf *out)
 {
     struct answer_printer p = printing_make(answer, style);
@@ -461,7 +462,7 @@ static void print_program(struct answer_printer *p, struct sl_buf *out)
 {
     const struct symbolicated_answer *answer = p->answer;
     const struct answer_style *style = p->style;
-    int64_t first = answer_crashed_thread(answer); /* ALL_THREADS: none, as in style->exception */
+    int64_t first = answer_crashed_thread(answer); /* ALL_THREADS means none, also in style->exception */
     put_crash(answer, out);
     if (style->exception != ALL_THREADS)
         put_thread(p, &answer->threads[style->exception], out);

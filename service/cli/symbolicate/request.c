@@ -218,7 +218,7 @@ static bool add_mapping(struct request_run *run, const char *path, struct sl_str
         report_file_error(path, code, &error);
         return false;
     }
-    run->tables[run->mapping_count] = read;
+    run->tables[run->mapping_count] = read; /* freed by symbolicate_request() */
     run->mappings[run->mapping_count++] = (struct local_mapping){*id, &read->mapper, only_by_id};
     return true;
 }

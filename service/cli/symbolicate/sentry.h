@@ -35,7 +35,7 @@ struct sentry_project { /* texts in the arena of sentry_project_read */
  * 0. */
 int sentry_project_read(const struct options *o, bool required, struct sl_arena *arena, struct sentry_project *project);
 
-/* Downloads and maps the event with this id; if a crash file is attached to it, that file instead. Returns an exit status, after a report
- * unless 0. */
+/* Downloads and maps the event with this id; if a crash file is attached to it, that file instead, decompressed. Returns an exit status,
+ * after a report unless 0. */
 int sentry_event(const struct options *o, const struct sentry_project *project, const char *id,
                  struct sl_mapping *mapping);

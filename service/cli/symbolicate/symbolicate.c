@@ -89,8 +89,8 @@ static bool has_symbols(const struct options *o)
     return option_given(o, "symbols") || o->argument_count > 1;
 }
 
-/* Symbolicates JavaScript stacks with the scripts below --symbols and SYMBOLS. `stack` is the text; NULL: read the input file. `only`: see
- * symbolicate_text(). Returns an exit status. */
+/* Symbolicates JavaScript stacks with the scripts below --symbols and SYMBOLS. `stack` is the text; NULL: read the input file. Looks up
+ * only frames of the format `only`; SL_TEXT_PLAIN: of all formats. Returns an exit status. */
 static int run_scripts(const struct options *o, const struct sentry_project *project, const struct sl_str *stack,
                        enum sl_text_format only)
 {

@@ -87,9 +87,9 @@ extern const struct missing_words missing_mappings;
 int symbolicate_trace(const char *path, const char *const *mappings, size_t mapping_count,
                       const struct trace_options *options);
 
-/* The mappings for JVM stack traces in a text. text_trace_open() reads the mapping files and sets `*status`: 0, or not 0 after a report on
- * stderr. Close the result also in that case. `missing` gets the frames whose class no mapping has, except classes of Java and Android. */
-struct text_trace;
+struct text_trace; /* the mappings for JVM stack traces in a text */
+/* Reads mapping files. Sets `*status`: 0, or not 0 after a report on stderr; close the result also in that case. NULL when out of memory.
+ * `missing` gets the frames whose class no mapping has, except classes of Java and Android. */
 struct text_trace *text_trace_open(const char *const *mappings, size_t mapping_count, struct missing_report *missing,
                                    int *status);
 /* Returns the reader of all lines of the text, for local_text.trace. */

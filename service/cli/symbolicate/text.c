@@ -51,7 +51,7 @@ static void add_local_files(struct text_run *t, struct sl_str name)
     struct local_files files = {.arena = &arena};
     if (sl_map_get(&t->known_names, name))
         return;
-    if (local_files_add(&files, name) && sl_map_put(&t->known_names, name, t))
+    if (local_files_add(&files, name) && sl_map_put(&t->known_names, name, t)) /* t: any value but NULL */
         for (size_t i = 0; i < files.count; i++)
             locator_add_file_later(t->inputs.locator, files.items[i]);
     sl_arena_free(&arena);
@@ -110,7 +110,7 @@ static void on_script(void *arg, const struct local_script_frame *frame)
     const char *query = name.size ? memchr(name.data, '?', name.size) : NULL;
     name.size = query ? (size_t)(query - name.data) : name.size;
     warn_of_scopes(t, frame, name);
-    if (!is_mapped && is_of_engine(frame->url))
+    if (!is_mapped && is_of_engine(frame->url)) /* such scripts have no source maps */
         return;
     missing_count(missing, !is_mapped, 1); /* one frame in all, missing or not */
     if (frame->outcome == LOCAL_SCRIPT_NOT_COVERED)
@@ -235,7 +235,8 @@ static int put_part(struct text_run *t, struct sl_str lines, bool is_last)
         sl_text_end(&t->reader);
         sl_text_begin(&t->reader);
     }
-    /* after a list of modules every part is read, as it can go on with the list */
+    /* after a list of modules every part is read, as it can go on with the list; also with JVM mappings, whose frames has_frames() does not
+     * look for */
     if (t->trace || t->reader.in_module_line || t->reader.module_count || has_frames(t, lines)) {
         t->part.text = lines;
         t->part.is_part = !is_last;
@@ -262,8 +263,8 @@ static size_t settled_size(struct sl_str text)
 }
 
 /* Returns how much of t->held, the text that was read but not written yet, can be symbolicated now: whole lines whose result later input
- * does not change. 0: read more first, because it is needed, or because it has arrived and larger parts are faster. `end`: no more input
- * comes, so all of it. */
+ * does not change. 0: read more first, because it is needed, or because it has arrived (log_input_waits) and larger parts are faster.
+ * `end`: no more input comes, so all of it. */
 static size_t complete_size(const struct text_run *t, bool end)
 {
     struct sl_str text = sl_buf_view(&t->held);

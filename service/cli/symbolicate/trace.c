@@ -87,7 +87,7 @@ static struct recent_class make_recent_class(struct sl_str name)
 }
 
 /* Counts a frame whose class no mapping has, and lists the class in the report; nothing for classes of Java and Android
- * (sl_jvm_trace.on_unknown). */
+ * (sl_jvm_trace.on_unknown). `recent`, a cache with one class in each slot, saves that for classes seen before. */
 static void on_unknown_class(void *arg, struct sl_str class)
 {
     enum { MAX_NAMED = 1000 };
