@@ -82,6 +82,7 @@ void config_exclude_from_core_dumps(const struct config *config)
 /* Reads the list `sources` into config->sources. These point to texts of the tree, which lives as long as the configuration. */
 static void read_sources(struct config *config, const struct value *root, struct value_problems *problems)
 {
+    /* configured sources, unlike those of requests, may use all that a policy can forbid */
     static const struct source_policy all = {
         .configuration = true, .filesystem = true, .ambient_credentials = true, .internal_sentry = true};
     const struct value *list = config_find(root, "sources");
@@ -89,7 +90,6 @@ static void read_sources(struct config *config, const struct value *root, struct
     if (!list || list->type == VALUE_NULL)
         return;
     config->source_list = list;
-    /* configured sources, unlike those of requests, may use all that a policy can forbid */
     size_t before = problems->errors;
     enum sl_code code =
         source_parse_list(&config->arena, list, "sources", &all, &config->sources, &config->source_count, problems);
@@ -177,7 +177,7 @@ static enum sl_code parse(struct config *config, struct sl_str yaml, struct valu
         config_read_transcoders(config, root, problems);
         config_check_rules(config, root, problems);
         config_check_keys(root, problems);
-        drop_follow_ups(problems, unresolved);
+        drop_follow_ups(problems, unresolved); /* errors at values that env_resolve() has reported */
     }
     sort_problems(problems);
     if (no_memory)

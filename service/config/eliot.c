@@ -132,8 +132,9 @@ void config_read_eliot(struct config *config, struct value_problems *problems)
     if ((value = eliot_value("ELIOT_LOGGING_LEVEL")) && may_set(config, "logging.level"))
         take_level(config, value, problems);
     const char *statsd_host = eliot_value("ELIOT_STATSD_HOST"), *statsd_port = eliot_value("ELIOT_STATSD_PORT");
+    /* $STATSD_SERVER, which config_defaults() has read, takes precedence */
     if ((statsd_host || statsd_port) && !config->metrics.statsd && may_set(config, "metrics.statsd"))
         take_statsd(config, statsd_host ? statsd_host : "localhost", statsd_port ? statsd_port : "8124", problems);
-    if ((value = eliot_value("ELIOT_HOSTNAME")))
+    if ((value = eliot_value("ELIOT_HOSTNAME"))) /* no key sets this */
         config->metrics.host = sl_arena_strndup(&config->arena, value, strlen(value));
 }

@@ -61,9 +61,9 @@ static void profile_apply(struct config *config)
         uint64_t downloaded_unused, derived_unused, misses_public, malformed;
     } presets[] = {
         /* in the order of profile_words */
-        {DAY, 7 * DAY, DAY, DAY},
-        {7 * DAY, 7 * DAY, HOUR, DAY},
-        {12 * HOUR, 12 * HOUR, HOUR, 12 * HOUR},
+        {DAY, 7 * DAY, DAY, DAY},                /* reference */
+        {7 * DAY, 7 * DAY, HOUR, DAY},           /* documented */
+        {12 * HOUR, 12 * HOUR, HOUR, 12 * HOUR}, /* saas */
     };
     size_t i = (size_t)config->cache_profile;
     config->downloaded.max_unused_for = presets[i].downloaded_unused;
@@ -578,6 +578,7 @@ enum key_class key_classify(struct sl_str pattern, const struct config_key **row
         }
         class = KEY_GROUP; /* a key below it has a row; go on, since a later row can be its own */
     }
+    /* keys without a row: `groups` lists their groups (path) and the names in each */
     for (size_t i = 0; i < GROUPS && pattern.size; i++)
         if (is_below(groups[i].path, pattern))
             return KEY_GROUP;

@@ -131,7 +131,7 @@ static bool read_fallbacks(struct config *config, const struct value *root, stru
     }
     config->mozilla.fallbacks = fallbacks;
     config->mozilla.fallbacks_count = good;
-    config->mozilla.fallbacks_number = source_list_number();
+    config->mozilla.fallbacks_number = source_list_number(); /* a new number, which identifies the list */
     return fallbacks != NULL;
 }
 

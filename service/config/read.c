@@ -80,6 +80,7 @@ static void format_limit(enum key_type type, uint64_t number, struct sl_buf *out
 static void take_number(struct config_reading *r, uint64_t number, bool negative)
 {
     const struct config_key *key = r->key;
+    /* max 0: the key has no limit of its own */
     uint64_t max = key->max ? key->max : key->type == KEY_UNSIGNED ? UINT_MAX : LARGEST;
     bool below = negative || number < key->min, above = !negative && number > max;
     if (below && key->raise)
@@ -98,8 +99,8 @@ static void take_number(struct config_reading *r, uint64_t number, bool negative
 
 /* Chooses the message for a key by its word for "none", so that the message names it among the valid values: no such word, `null`, or
  * `off`. */
-static const char *or_none(const struct config_key *key, const char *without, const char *with_null,
-                           const char *with_off)
+static const char *message_by_none(const struct config_key *key, const char *without, const char *with_null,
+                                   const char *with_off)
 {
     return !key->none ? without : strcmp(key->none, "null") == 0 ? with_null : with_off;
 }
@@ -125,7 +126,8 @@ static void read_count(struct config_reading *r)
     if (get_integer(r->value, &number, &negative))
         take_number(r, number, negative);
     else
-        complain(r, or_none(r->key, "is not an integer", "is not an integer or null", "is not an integer or off"));
+        complain(r,
+                 message_by_none(r->key, "is not an integer", "is not an integer or null", "is not an integer or off"));
 }
 
 /* Stores a size: a number of bytes, or a text with a unit. Reports another value. */
@@ -138,9 +140,9 @@ static void read_size(struct config_reading *r)
     else if (r->value->type == VALUE_STRING && size_parse(r->value->string, &bytes))
         take_number(r, bytes, false);
     else
-        complain(r, or_none(r->key, "is not a size (examples: 512, 64KiB, 1GiB)",
-                            "is not a size (examples: 512, 64KiB, 1GiB, null)",
-                            "is not a size (examples: 512, 64KiB, 1GiB, off)"));
+        complain(r, message_by_none(r->key, "is not a size (examples: 512, 64KiB, 1GiB)",
+                                    "is not a size (examples: 512, 64KiB, 1GiB, null)",
+                                    "is not a size (examples: 512, 64KiB, 1GiB, off)"));
 }
 
 /* Stores a duration, a text with units: "90s". Reports any other value; also a number, whose unit would be unclear. */
@@ -150,9 +152,9 @@ static void read_duration(struct config_reading *r)
     if (r->value->type == VALUE_STRING && duration_parse(r->value->string, &ns))
         take_number(r, ns, false);
     else
-        complain(r, or_none(r->key, "is not a duration (examples: 30s, 5m, 1h 30m, 7days)",
-                            "is not a duration (examples: 30s, 5m, 1h 30m, 7days, null)",
-                            "is not a duration (examples: 30s, 5m, 1h 30m, 7days, off)"));
+        complain(r, message_by_none(r->key, "is not a duration (examples: 30s, 5m, 1h 30m, 7days)",
+                                    "is not a duration (examples: 30s, 5m, 1h 30m, 7days, null)",
+                                    "is not a duration (examples: 30s, 5m, 1h 30m, 7days, off)"));
 }
 
 /* Stores true or false, or reports another value. */
@@ -425,6 +427,7 @@ void config_defaults(struct config *config)
     config->transcoded.max_unused_for = config->derived.max_unused_for;
     config->transcoded.retry_misses_after_public = config->transcoded.retry_misses_after;
     config->transcoded.retry_malformed_after = config->transcoded.retry_misses_after;
+    /* kept minidumps (diagnostics) are no results that could be retried */
     config->diagnostics.retry_misses_after = DURATION_NEVER;
     config->diagnostics.retry_misses_after_public = DURATION_NEVER;
     config->diagnostics.retry_malformed_after = DURATION_NEVER;

@@ -84,7 +84,7 @@ static bool resolve_float(struct sl_str text, struct value *value)
     static const char *const minus_infinite[] = {"-.inf", "-.Inf", "-.INF", NULL};
     static const char *const no_number[] = {".nan", ".NaN", ".NAN", NULL};
     if (looks_like_float(text))
-        value->number = strtod(text.data, NULL);
+        value->number = strtod(text.data, NULL); /* scalar_resolve() requires a NUL after the text */
     else if (among(text, infinite))
         value->number = INFINITY;
     else if (among(text, minus_infinite))

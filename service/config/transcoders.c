@@ -43,6 +43,7 @@ bool transcoder_version(struct sl_str text, unsigned version[3])
 static bool read_command(const struct transcoder_reading *r, const struct value *list, struct transcoder *transcoder)
 {
     size_t count = list && list->type == VALUE_LIST ? list->count : 0;
+    /* + 1: a NULL ends the command */
     transcoder->command = SL_ARENA_ARRAY(&r->config->arena, const char *, count + 1);
     for (size_t i = 0; transcoder->command && i < count; i++) {
         if (!list->items[i].string.data)
