@@ -41,8 +41,8 @@ struct archive_entry archive_pack_entry(const struct sl_zip *zip, const struct s
                                   .is_link = entry->is_link};
 }
 
-/* Implements converter_archive_list: writes a struct archive_entry for each entry of the archive to the call's output. It has no
- * `result`. */
+/* Implements converter_archive_list: writes a struct archive_entry for each entry of the archive to the call's output. The options are the
+ * window: where in the file the archive is. There is no `result`. */
 static enum sl_code list_entries(struct conversion *conversion, const struct converter_call *call, void *result,
                                  struct sl_error *error)
 {
@@ -53,7 +53,7 @@ static enum sl_code list_entries(struct conversion *conversion, const struct con
     struct sl_bytes archive = find_archive(call, converter_options(call));
     if (!archive.data)
         return fail_window(error);
-    enum sl_code code = sl_zip_open(archive, 0, &arena, &zip, error);
+    enum sl_code code = sl_zip_open(archive, 0, &arena, &zip, error); /* 0: nothing precedes the archive */
     for (size_t i = 0; code == SL_OK && i < zip.count; i++) {
         const struct archive_entry entry = archive_pack_entry(&zip, &zip.entries[i]);
         sl_buf_add(&out, &entry, sizeof entry);
@@ -245,8 +245,8 @@ static bool is_allowed(struct member_checking *c, struct sl_bytes piece)
     return !bad;
 }
 
-/* Hashes a decompressed piece and searches it for the forbidden texts (sl_zip_sink.take). False, which ends the decompression: a text was
- * found, the time is used up, or hashing failed. */
+/* Hashes a decompressed piece and searches it for the forbidden texts (sl_zip_sink.take); `used` compressed bytes were read so far. False,
+ * which ends the decompression: a text was found, the time is used up, or hashing failed. */
 static bool check_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
     struct member_checking *c = arg;
@@ -371,8 +371,8 @@ static bool deflate_piece(void *arg, struct sl_bytes piece, uint64_t used)
     return deflate_some(w, piece, Z_NO_FLUSH) && move_on(w, used);
 }
 
-/* Writes a decompressed piece (sl_zip_sink.take), cut so that the output has at most `max_output` bytes (0 = no limit). False, which ends
- * the decompression, on a failure, or once `max_output` bytes are written. */
+/* Writes a decompressed piece (sl_zip_sink.take), cut so that the output has at most `max_output` bytes (0 = no limit). `used` compressed
+ * bytes were read so far. False, which ends the decompression, on a failure, or once `max_output` bytes are written. */
 static bool copy_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
     struct member_writing *w = arg;
@@ -400,6 +400,7 @@ static bool stream_member(struct member_writing *w, bool (*take)(void *arg, stru
 static bool write_deflated(struct member_writing *w)
 {
     w->deflated = malloc(WRITE_PIECE);
+    /* -MAX_WBITS: raw deflate, without zlib's header */
     if (!w->deflated || deflateInit2(&w->z, Z_BEST_SPEED, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
         free(w->deflated);
         sl_fail(w->error, SL_BUSY, "out of memory");

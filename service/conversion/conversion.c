@@ -83,7 +83,7 @@ static bool wait_for_heavy_slot(uint64_t size)
     metric_set(METRIC_WAITING, ++limits.queued, "heavy", NULL, NULL);
     fiber_set_wait_reason("a slot for a large conversion");
     /* the conversion that ends hands over its slot without changing `heavy` (release_heavy_slot) */
-    bool woken = fiber_wait_on(&limits.waiting, UINT64_MAX) == FIBER_WOKEN;
+    bool woken = fiber_wait_on(&limits.waiting, UINT64_MAX) == FIBER_WOKEN; /* no timeout */
     metric_set(METRIC_WAITING, --limits.queued, "heavy", NULL, NULL);
     return woken;
 }
@@ -194,6 +194,7 @@ static enum sl_code run_in_thread(struct running *r)
                                          .peak = sl_budget_peak(&conversion->budget)};
     if (r->outcome.end == SL_BUDGET_TIME && atomic_load(&is_aborted)) /* must_stop() ended it because of a shutdown */
         return sl_fail(r->error, SL_CANCELLED, "cancelled");
+    /* fails if a limit was exceeded, even if the converter succeeded */
     return conversion_judge(conversion, code, r->error);
 }
 
@@ -291,8 +292,9 @@ static enum sl_code run_in_worker(struct running *r)
 
 static unsigned short_running; /* number of conversions that run in this way; for the loop thread */
 
-/* True if the loop may hand the conversion to a worker itself: its input is small, no job waits for a thread of the pool, so that it
- * overtakes none, and fewer conversions run than the pool has threads. */
+/* True if the loop may hand the conversion to a worker itself: its input is small, few tables are so large that the loop has to open their
+ * `files` for the worker, no job waits for a thread of the pool, so that it overtakes none, and fewer conversions run than the pool has
+ * threads. */
 static bool is_short(const struct running *r, const struct conversion_description *about)
 {
     size_t files = 0;
@@ -405,7 +407,8 @@ static void log_limit(const struct running *r, const struct conversion_descripti
                  LOG_U64("bytes", about->size), LOG_ERR(r->error));
 }
 
-/* Adds the conversion to the metrics, labelled with the kind of the cache entry and how it ended. */
+/* Adds the conversion to the metrics, labelled with the kind of the cache entry and how it ended: the name of `code`, or over_time,
+ * over_memory, crashed (the worker died). */
 static void count_conversion(const struct running *r, const struct conversion_description *about, enum sl_code code)
 {
     const char *kind = about->kind, *result = sl_code_name(code);
@@ -440,7 +443,7 @@ static enum sl_code run_in_limits(const struct conversion_description *about, st
     metric_add(METRIC_FILES_READ, 1, r->converter->name, isolation_pool() ? "worker" : "thread", NULL);
     if (code == SL_OK) { /* the job ran to its end: r->code is its result */
         code = r->code = code_for_caller(r, about);
-        log_limit(r, about);
+        log_limit(r, about); /* logs it only if a limit stopped it */
     }
     /* a trial only inspects a file: it makes no cache entry that could be counted */
     if (about->kind && code != SL_CANCELLED && !(code == SL_OK && r->outcome.is_trial))

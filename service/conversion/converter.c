@@ -47,7 +47,7 @@ enum sl_code converter_run_here(const struct converter *converter, const struct 
     for (size_t i = 0; i < call->input_count; i++)
         size += call->inputs[i].bytes.size;
     sl_budget_init(&conversion.budget, size);
-    cpu_clock_init(&conversion.clock, UINT64_MAX);
+    cpu_clock_init(&conversion.clock, UINT64_MAX); /* no limit of time */
     if (converter->result_size)
         memset(result, 0, converter->result_size);
     return converter->convert(&conversion, call, result, error);

@@ -113,8 +113,9 @@ static bool has_ids(const struct converter_call *call, const struct sl_object *f
     return sl_object_matches(sl_object_info(file), &wanted);
 }
 
-/* Adds the code in the file of the module (INPUT_CODE) to the memory of the core, which usually lacks it. No file, one that is no object
- * file, or one with other ids is no error: SL_OK, and the analysis does without the instruction. */
+/* Adds the code in the file of the module (INPUT_CODE) to the memory of the core, which usually lacks it. `*file` is that file, opened; the
+ * caller closes it after the analysis. No file, one that is no object file, or one with other ids is no error: SL_OK, and the analysis does
+ * without the instruction. */
 static enum sl_code add_code(struct conversion *conversion, const struct converter_call *call, struct sl_arena *arena,
                              struct sl_elfcore *core, struct sl_object **file, struct core_analysis_result *result,
                              struct sl_error *error)

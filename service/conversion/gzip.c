@@ -13,6 +13,7 @@ static size_t read_header(struct sl_bytes file)
 {
     enum { HAS_CRC = 2, HAS_EXTRA = 4, HAS_NAME = 8, HAS_COMMENT = 16 };
     struct sl_reader r = sl_reader(file, false);
+    /* the magic number; method 8 is deflate */
     if (sl_read_u8(&r) != 0x1F || sl_read_u8(&r) != 0x8B || sl_read_u8(&r) != 8)
         return 0;
     uint8_t flags = sl_read_u8(&r);
@@ -38,8 +39,8 @@ struct gzip_checking {
     bool no_memory;     /* zlib could not get its memory */
 };
 
-/* Counts and hashes bytes of the contents; keeps the beginning of the contents. False if they exceed max_size, the conversion has used up
- * its time, or hashing failed. */
+/* Counts and hashes bytes of the contents; keeps the first head_size (at most MAX_HEAD) bytes of the contents in c->head. False if they
+ * exceed max_size, the conversion has used up its time, which sl_budget_spend() checks, or hashing failed. */
 static bool add_contents(struct gzip_checking *c, const uint8_t *data, size_t size)
 {
     size_t most = c->options->head_size < MAX_HEAD ? c->options->head_size : MAX_HEAD, free_bytes = most - c->head.size;
@@ -68,6 +69,7 @@ static bool inflate_only(struct gzip_checking *c, struct sl_bytes stream)
     z_stream z = {0};
     uint8_t *piece = malloc(INFLATE_PIECE);
     uLong crc = crc32(0, NULL, 0);
+    /* -MAX_WBITS: raw deflate, since `stream` begins after the header */
     int status = piece && inflateInit2(&z, -MAX_WBITS) == Z_OK ? Z_OK : Z_MEM_ERROR;
     size_t in = 0;
     while (status == Z_OK) { /* a truncated stream ends with Z_BUF_ERROR */

@@ -49,7 +49,7 @@ static enum sl_code run_converter(struct worker_job *job, void *result, struct s
     struct converter_call call = {.options = job->options, .tables = tables, .out = job->out};
     for (size_t i = 0; i < job->input_count; i++) {
         const struct worker_input *given = &job->inputs[i];
-        struct converter_input input = {given->bytes, given->fd, (enum input_role)given->role, NULL};
+        struct converter_input input = {.bytes = given->bytes, .fd = given->fd, .role = (enum input_role)given->role};
         if (input.role == INPUT_TABLE && call.table_count < CONVERTER_MAX_TABLES)
             tables[call.table_count++] = input;
         else if (input.role != INPUT_TABLE && call.input_count < CONVERTER_MAX_INPUTS)

@@ -29,6 +29,7 @@ void isolation_take_launcher(bool is_child);
  * for some milliseconds until the first worker has told what confines it. */
 void isolation_open(const struct config *config);
 void isolation_configure(const struct config *config);
+/* Ends the workers and the launcher; call it when no conversion runs any more. */
 void isolation_close(void);
 
 struct isolation_status {
@@ -37,6 +38,7 @@ struct isolation_status {
     struct worker_text measures; /* names of the mechanisms that confine the workers */
     struct worker_counts counts;
 };
+/* Gets where conversions run. If they run in threads, `measures` and `counts` are zero. */
 void isolation_get_status(struct isolation_status *status);
 
 /* True after the launcher (the process that forks workers) has ended unasked: conversions fail with SL_BUSY until the service is
