@@ -40,8 +40,8 @@ struct config_store {            /* mozilla.store: where files uploaded by Mozil
     const char *filesystem_path; /* NULL: not in a directory */
     struct bucket_config bucket; /* used if bucket_is_configured() */
     const char *public_url;      /* public URL of the store's root; NULL: it is not public */
-    int serve;                   /* downloads: STORE_REDIRECT to the store's URL, or STORE_DIRECT */
-    bool serve_native;           /* requests of other APIs use it as a source, too */
+    int serve;         /* downloads: STORE_REDIRECT to the store's URL, or STORE_DIRECT: the service sends the file */
+    bool serve_native; /* requests of other APIs use it as a source, too */
     struct sl_str *disallowed_snippets;
     size_t disallowed_snippet_count;
     bool scan_contents;
@@ -110,7 +110,7 @@ struct config_scan {
     uint64_t interval_ns;          /* between two searches of the directory; 0: only one, at the start */
 };
 
-/* Where entries of a kind are stored if the shared cache has both a Redis and a bucket. */
+/* Where cache entries of a kind are stored if the shared cache has both a Redis and a bucket. */
 enum shared_route { SHARED_BOTH, SHARED_REDIS_ONLY, SHARED_BUCKET_ONLY };
 enum { CONFIG_SHARED_KINDS = 14 };
 /* The names of the kinds of cache entries, in the order of config_shared.route. */
@@ -148,7 +148,7 @@ struct config {
     const char *log_file;
     int access_log;          /* which requests are logged: all, errors, off (the enum of http_options.access) */
     const char *access_file; /* NULL = the same as the log */
-    int access_format;       /* fields, combined */
+    int access_format;       /* format of the access log: fields, combined */
 
     struct {
         const char *statsd;                                                 /* host:port, unix:/path; NULL = disabled */
@@ -156,7 +156,7 @@ struct config {
         struct text_pair *custom_tags;                                      /* name and value */
         size_t custom_tag_count;
         bool tags, mozilla_names;
-        const char *host; /* from the environment; NULL = the system's host name */
+        const char *host; /* from $ELIOT_HOSTNAME; NULL = the system's host name */
     } metrics;
 
     struct sl_secret sentry_dsn; /* receives error reports */
@@ -214,7 +214,7 @@ struct config {
     bool apple_names_from_report;         /* unsymbolicated frames of text reports keep the report's own names */
     bool apple_split_os_version;          /* OS versions of text reports are split into name, version and build */
     int minidump_compat;                  /* the service whose stack walks are imitated: symbolicator, none */
-    int unwind_strategy;                  /* first method: cfi_first, fp_first */
+    int unwind_strategy;                  /* tried first: unwind tables (cfi_first) or frame pointers (fp_first) */
     bool srcsrv_links;                    /* source server data of native PDBs is used for source links */
     bool jvm_chain_mappings;              /* the output frame of one mapping is looked up in the following ones */
     bool jvm_error_details;               /* responses say why a mapping was not used */
@@ -230,8 +230,9 @@ struct config {
     uint64_t object_meta_capacity, source_index_capacity, bundled_files_capacity, default_capacity;
     uint64_t sentry_index_capacity, gcs_token_capacity, s3_client_capacity; /* limits in entries, not bytes */
     uint64_t sentry_index_ttl_ns;
-    uint64_t max_mapped_files;          /* UINT64_MAX = half of vm.max_map_count */
-    uint64_t upgrade_fallback_after_ns; /* DURATION_NEVER = off */
+    uint64_t max_mapped_files; /* UINT64_MAX = half of vm.max_map_count */
+    /* after an upgrade: when cached files of the previous format, used meanwhile, are converted again; DURATION_NEVER = off */
+    uint64_t upgrade_fallback_after_ns;
     uint64_t memory_idle_ns;
     uint64_t cache_max_size, cache_min_free_space; /* bytes; UINT64_MAX = no limit */
     struct config_shared shared;
@@ -285,7 +286,7 @@ struct config {
     } upload;
 
     struct {
-        bool on;                 /* the API is served: the section exists, or $ELIOT_SYMBOLS_URLS is set */
+        bool on;                 /* Mozilla's API is served: `mozilla` is configured, or $ELIOT_SYMBOLS_URLS is set */
         int compat;              /* MOZILLA_DEFAULT..: determines the defaults of the other keys of `mozilla` */
         const char *path_prefix; /* before the paths of its endpoints: empty, or /a/b */
         bool root_alias;         /* serve POST / as well */
@@ -343,7 +344,7 @@ struct config {
         struct config_scan *items;
         size_t count;
         uint64_t prefetch;         /* when one member of a package is read, up to so many bytes of others are kept */
-        uint64_t metadata_time_ns; /* debuginfod.metadata_time */
+        uint64_t metadata_time_ns; /* limit of a search by /metadata */
     } scan;
     struct {
         uint64_t request_budget; /* bytes for all requests together */
@@ -372,8 +373,8 @@ struct config {
     } process;                 /* set by the program, not by the file */
 
     int cache_profile;               /* selects the default lifetimes: reference, documented, saas */
-    const struct value *source_list; /* the sources as written, references replaced; NULL = none */
-    struct key_origin *origins;      /* origin of each key's value */
+    const struct value *source_list; /* the value of the key `sources`, with each ${NAME} replaced; NULL = none */
+    struct key_origin *origins;      /* where the value of each key comes from, in the order of config_keys */
 };
 
 /* Loads the file `path` (NULL: the defaults and the environment variables of Eliot, Mozilla's service) and resolves references: a value

@@ -26,7 +26,7 @@ static inline bool config_has_enough_problems(const struct value_problems *probl
 struct config_path {
     struct sl_buf shown, pattern;
 };
-struct path_mark { /* sizes of both texts */
+struct path_mark { /* sizes of both texts of struct config_path before something was appended */
     size_t shown, pattern;
 };
 
@@ -145,8 +145,8 @@ const char *text_is_statsd(struct sl_str text);      /* host:port, [address]:por
 const char *text_is_origin(struct sl_str text);      /* scheme://host[:port], or * */
 const char *text_is_redis_url(struct sl_str text);   /* redis[s]://HOST[:PORT][/DATABASE], unix:///path */
 
-/* Splits a URL into `scheme` ("https://") and `rest`, from the host to the query, which it leaves out like the user info between them. For
- * any other text, `scheme` is empty and `rest` is the text. */
+/* Splits a URL into `scheme` ("https://") and `rest` ("host:80/path"), and leaves out what may be secret: the user info before the host
+ * ("user:password@"), the query and the fragment. For any other text, `scheme` is empty and `rest` is the text. */
 void text_hide_user(struct sl_str text, struct sl_str *scheme, struct sl_str *rest);
 
 /* Appends the text with control characters and invalid UTF-8 as \xNN or \uNNNN; with `quotes` also with `"` and `\` escaped, for a
@@ -166,10 +166,10 @@ void env_resolve(struct config *config, struct value *root, struct value_problem
 /* Sets the defaults of all keys. */
 void config_defaults(struct config *config);
 
-/* Fills the struct from the tree, except `sources` and other lists of maps. */
+/* Stores the values of the file in `config`, except `sources` and other lists of maps. */
 void config_read(struct config *config, const struct value *root, struct value_problems *problems);
 
-/* Sets the keys of `mozilla` whose default depends on `mozilla.compat`. In keys.c. */
+/* Sets the keys of `mozilla` whose default depends on `mozilla.compat` (implemented in keys.c). */
 void config_apply_compat(struct config *config);
 
 /* Reads the environment variables of Eliot, Mozilla's service, into keys of `mozilla`, `bind`, `logging` and others that the file does not
@@ -183,7 +183,7 @@ bool config_read_mozilla(struct config *config, const struct value *root, struct
 void config_report_not_one_of(struct value_problems *problems, const struct value *value, const char *path,
                               const char *const *words);
 
-/* Writes the value of a key as YAML; "[redacted]" for a secret. In dump.c. */
+/* Writes the value of a key as YAML; "[redacted]" for a secret (implemented in dump.c). */
 void config_put_value(const struct config *config, const struct config_key *key, struct sl_buf *out);
 
 /* The groups of routes that may need a key; NULL-terminated. */
@@ -212,7 +212,7 @@ void config_read_transcoders(struct config *config, const struct value *root, st
 /* Reads `mozilla.tokens`: a list of maps. */
 void config_read_tokens(struct config *config, const struct value *root, struct value_problems *problems);
 
-/* Reports unknown keys, keys without effect, groups that are not maps. */
+/* Warns of unknown keys and keys without effect; reports groups of keys whose value is not a map. */
 void config_check_keys(const struct value *root, struct value_problems *problems);
 
 /* Checks what depends on several keys, such as TLS addresses without a certificate, and that ids of sources are unique. */

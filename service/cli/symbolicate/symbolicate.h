@@ -66,8 +66,8 @@ bool log_input_waits(const struct log_input *input, int ms);
 /* Reads 1 to `capacity` bytes: returns what has arrived instead of waiting for more. 0 at the end, and on an error, which `*problem` then
  * describes: set it to NULL before. */
 size_t log_input_read(struct log_input *input, void *data, size_t capacity, const char **problem);
-/* Encodes a text of the output, in UTF-8, like the input. A terminal gets UTF-8, unless the text goes `to_file`. The result is a view of
- * `text` or of the input's buffer. `*ok` is false when out of memory. */
+/* Converts output from UTF-8 to the encoding of the input. Output to a terminal stays UTF-8; with `to_file` it goes to a file instead. The
+ * result is a view of `text` or of a buffer of `input`. `*ok` is false when out of memory. */
 struct sl_str log_input_encode(struct log_input *input, struct sl_str text, bool to_file, bool *ok);
 void log_input_end(struct log_input *input);
 
@@ -163,7 +163,7 @@ struct answer_format {
     answer_print *print;           /* NULL: copy the JSON */
     const struct frame_view *view; /* columns of frames; NULL if `print` does not use one */
     bool crashed_only;             /* prints only the crashed thread, unless the options name another */
-    bool needs_walk;               /* needs the dump's threads as walked in this process, which answers lack */
+    bool needs_walk;               /* needs data of the stack walk that answers lack: the walk must run here */
     bool needs_registers;          /* with needs_walk: also the registers of each frame */
     bool needs_facts;              /* with needs_walk: also the result of sl_minidump_read_facts */
     bool skips_writer;             /* leaves out the thread that wrote the dump, and does not number it */
