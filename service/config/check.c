@@ -53,8 +53,8 @@ static void walk_elements(struct config_key_walk *w, const struct value *list)
     }
 }
 
-/* True for a key `x_file` where `x` is a secret key. env_resolve() has replaced such keys by `x`, except where both were given, which it
- * has reported: then `x_file` is not an unknown key. */
+/* True for a key `x_file` (`pattern`, such as "sources[].token_file") where `x` is a secret key. env_resolve() has replaced such keys by
+ * `x`, except where both were given, which it has reported: then `x_file` is not an unknown key. */
 static bool is_secret_file(struct sl_str pattern)
 {
     struct sl_str suffix = SL_STR("_file");

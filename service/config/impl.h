@@ -124,10 +124,11 @@ extern const size_t key_about_count;
 /* Appends the names of all keys without effect, as a Markdown list. */
 void key_list_no_effect(struct sl_buf *out);
 
-/* Returns the text of the warning if the key and all keys below it have no effect; NULL if one of them has an effect. */
+/* Returns the text of the warning if the key ("sources[].token") and all keys below it have no effect; NULL if one of them has an
+ * effect. */
 const char *key_no_effect(struct sl_str pattern);
 
-/* True if the key, or one of the keys above it, is of the class. */
+/* True if the key ("sources[].token"), or one of the keys above it, is of the class. */
 bool key_within(struct sl_str pattern, enum key_class class);
 
 /* Returns the name of the key in the same group that is most like the last name of the unknown key `pattern`: at most two letters are

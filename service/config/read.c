@@ -275,6 +275,7 @@ static void read_list(struct config_reading *r)
         value_problem(r->problems, r->value, false, r->key->path, "the list is empty");
         return;
     }
+    /* both forms of a list: the type of the key decides which one is stored */
     struct sl_str *texts = SL_ARENA_ARRAY(&r->config->arena, struct sl_str, count);
     const char **strings = SL_ARENA_ARRAY(&r->config->arena, const char *, count);
     if (count && (!texts || !strings)) {

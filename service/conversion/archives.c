@@ -8,8 +8,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* Bytes. OVERLAP: the longest forbidden text that is found if it begins in one decompressed piece and ends in the next. WRITE_PIECE: bytes
- * per write. DROP_PIECE: how much of the archive is read before its pages are dropped from memory. */
+/* Sizes in bytes. OVERLAP: the longest forbidden text that is found if it begins in one decompressed piece and ends in the next.
+ * WRITE_PIECE: bytes per write. DROP_PIECE: how much of the archive is read before its pages are dropped from memory. */
 enum { OVERLAP = 256, WRITE_PIECE = 256 << 10, DROP_PIECE = 2 << 20 };
 
 /* Returns the part of INPUT_FILE that is the archive; data NULL if the window lies outside of the file. */

@@ -229,8 +229,11 @@ static struct worker_input make_worker_input(const struct converter_input *input
 {
     if (input->place && input->bytes.size > WORKER_MAX_INLINE)
         *opened = file_place_open(input->place);
-    return (struct worker_input){input->bytes, *opened >= 0 ? *opened : input->fd, input->role,
-                                 input->role == INPUT_SCRATCH, input->offset};
+    return (struct worker_input){.bytes = input->bytes,
+                                 .fd = *opened >= 0 ? *opened : input->fd,
+                                 .role = input->role,
+                                 .is_scratch = input->role == INPUT_SCRATCH,
+                                 .offset = input->offset};
 }
 
 /* Makes r->inputs, the inputs that a worker gets: those of the call, then its tables. False when out of memory. */

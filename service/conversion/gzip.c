@@ -94,7 +94,7 @@ static bool inflate_only(struct gzip_checking *c, struct sl_bytes stream)
            sl_read_u32(&r) == (uint32_t)c->result->size;
 }
 
-/* Reads the contents of the file, plain or gzip; false if they are not as they must be, or a limit is exceeded. */
+/* Reads the contents of the file, plain or gzip. False if a gzip file is invalid, a limit is exceeded, or hashing or memory failed. */
 static bool read_contents(struct gzip_checking *c, struct sl_bytes file)
 {
     if (c->options->is_plain)

@@ -28,7 +28,7 @@ static struct {
     struct worker_function functions[MAX_FUNCTIONS]; /* the converters, as workers call them */
     size_t count;
     struct worker_launcher *launcher; /* forks the workers; NULL = none, or it was given to `pool` */
-    struct worker_launcher *next;     /* for the process that will be forked next */
+    struct worker_launcher *next;     /* launcher for the serving process that is forked next */
     struct worker_pool *pool;         /* NULL: conversions run in threads */
     const char *reason;               /* why there is no pool although processes are configured; NULL = no reason */
     char reason_text[sizeof((struct sl_error *)0)->message];

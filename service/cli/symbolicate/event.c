@@ -111,7 +111,7 @@ static const struct sl_field exceptions_fields[] = {
 };
 static const struct sl_field threads_fields[] = {
     SL_FIELD_ITEMS(event_traces, items, count, "values",
-                   &exception_fields[2]), /* only the stacks: no type, no module */
+                   &exception_fields[2]), /* without the first two, type and module: threads have only stacks */
     SL_FIELDS_END,
 };
 static const struct sl_field images_fields[] = {

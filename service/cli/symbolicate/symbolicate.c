@@ -217,7 +217,7 @@ static int run_kind(const struct options *o, const struct sentry_project *projec
     }
 }
 
-/* True if the argument is an event id: hexadecimal, and not the name of a file. */
+/* True if the argument is an event id: hexadecimal digits, maybe with hyphens as in a UUID, and not the name of a file. */
 static bool is_event_id(const char *path)
 {
     return access(path, F_OK) != 0 && *path && strspn(path, "0123456789abcdefABCDEF-") == strlen(path) &&

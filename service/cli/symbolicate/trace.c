@@ -235,7 +235,7 @@ static int trace_with_mappings(const struct sl_jvm_mappers *mappers, const struc
     if (!status)
         status = retrace_log(&t, path);
     trace_pattern_free(t.pattern);
-    missing_count(options->missing, unknown ? unknown->count : 0, 0);
+    missing_count(options->missing, unknown ? unknown->count : 0, 0); /* adds missing frames; below, all frames */
     /* the total leaves out the frames of Java and Android: those whose class is unknown but does not count as missing */
     missing_count(options->missing, 0, t.trace.frame_count - (t.trace.unknown_count - options->missing->missing));
     warn_of_refused(t.trace.allowance.refused, path);
@@ -335,7 +335,7 @@ void text_trace_close(struct text_trace *t, const char *path)
     if (!t)
         return;
     struct missing_report *missing = t->unknown.missing;
-    missing_count(missing, t->unknown.count, 0);
+    missing_count(missing, t->unknown.count, 0); /* adds missing frames; below, all frames */
     /* the total leaves out the frames of Java and Android: those whose class is unknown but does not count as missing */
     missing_count(missing, 0, t->trace.frame_count - (t->trace.unknown_count - missing->missing));
     warn_of_refused(t->trace.allowance.refused, path);
