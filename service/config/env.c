@@ -169,8 +169,8 @@ static void resolve_file(struct resolver *r, struct value *map, size_t index, st
             return;
         }
     }
-    map->keys[index] =
-        secret; /* even if the file cannot be read, so that the key `x` is not reported as missing, too */
+    /* even if the file cannot be read, so that the key `x` is not reported as missing, too */
+    map->keys[index] = secret;
     if (!path_known)
         return;
     if (value->type != VALUE_STRING) {

@@ -691,7 +691,7 @@ struct sl_str key_nearest(struct sl_str pattern)
     for (size_t i = 0; i < config_key_count; i++)
         consider_path(&n, config_keys[i].path);
     for (size_t i = 0; i < GROUPS; i++) {
-        const char *names = groups[i].names;
+        const char *names = groups[i].names; /* keys without a row */
         consider_path(&n, groups[i].path);
         for (struct sl_str name; sl_str_equal(n.group, sl_str(groups[i].path)) && (name = next_name(&names)).size;)
             consider(&n, name);

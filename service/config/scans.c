@@ -146,8 +146,8 @@ static void add_sources(struct config *config, const struct value *list, struct 
                                           .layout = LAYOUT_NATIVE,
                                           .configured = true,
                                           .path = config->scan.items[i].path,
-                                          .index = &no_index};
-        all = all[before + i].id.data ? all : NULL; /* NULL: out of memory, which ends the loop */
+                                          .index = &no_index}; /* finds nothing until the real one is opened */
+        all = all[before + i].id.data ? all : NULL;            /* NULL: out of memory, which ends the loop */
     }
     if (!all) {
         value_problem(problems, list, false, "debuginfod.scan", "cannot be read: out of memory");

@@ -240,6 +240,7 @@ static struct worker_input make_worker_input(const struct converter_input *input
 static bool make_worker_inputs(struct running *r)
 {
     size_t tables = r->call.table_count, first = r->call.input_count;
+    /* + 1: malloc(0) could return NULL */
     r->opened_tables = malloc((tables + 1) * sizeof *r->opened_tables);
     r->inputs = malloc((first + tables + 1) * sizeof *r->inputs);
     if (!r->opened_tables || !r->inputs) {

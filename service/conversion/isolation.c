@@ -94,8 +94,8 @@ bool isolation_prepare(const struct converter *const *converters, size_t count, 
 {
     for (size_t i = 0; i < count && i < MAX_FUNCTIONS; i++)
         isolation.functions[i] = make_function(converters[i]);
-    isolation.count =
-        count < MAX_FUNCTIONS ? count : MAX_FUNCTIONS; /* conversion_run() fails for converters left out */
+    /* conversion_run() fails for converters that are left out */
+    isolation.count = count < MAX_FUNCTIONS ? count : MAX_FUNCTIONS;
     isolation.launcher = worker_launcher_start(isolation.functions, isolation.count, prepare, error);
     if (!isolation.launcher)
         use_threads(error);

@@ -288,7 +288,7 @@ static bool read_piece(struct log_input *input, const char **problem)
         }
         e->known = true;
         log_encoding_find(e, piece, size);
-        mark = !e->has_mark ? 0 : e->units == LOG_BYTES ? 3 : 2;
+        mark = !e->has_mark ? 0 : e->units == LOG_BYTES ? 3 : 2; /* bytes of the byte order mark, to be skipped */
     }
     if (e->units == LOG_BYTES)
         sl_buf_add(&e->in, piece + mark, size - mark);

@@ -166,7 +166,7 @@ static int find_here(struct text_run *t)
     /* an empty source, to which add_local_files() adds files when the text names modules */
     if (!t->is_open && option_given(t->o, "local-debug-info") && !locator_add_files(t->inputs.locator, NULL, 0))
         return report_no_memory();
-    t->inputs.sources = locator_sources(t->inputs.locator, &t->inputs.source_count);
+    t->inputs.sources = locator_sources(t->inputs.locator, &t->inputs.source_count); /* with that source */
     t->is_open = true;
     status = symbolicate_in_time(t->o, t->inputs.locator, look_up, t);
     return status || t->code == SL_OK ? status : report_error(1, t->error.message, NULL);
