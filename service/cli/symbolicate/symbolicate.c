@@ -257,8 +257,8 @@ static int map_input(const struct options *o, const struct sentry_project *proje
 static enum input_kind detect(struct sl_bytes bytes)
 {
     enum { MAX_DETECTED = 64 << 20 };
-    size_t at = 0;
-    while (at < bytes.size && (sl_is_blank((char)bytes.data[at]) || bytes.data[at] >= 0xEF)) /* a byte order mark */
+    size_t at = bytes.size > 3 && memcmp(bytes.data, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a UTF-8 byte order mark */
+    while (at < bytes.size && sl_is_blank((char)bytes.data[at]))
         at++;
     bool is_json = at < bytes.size && bytes.data[at] == '{';
     return input_kind_detect(is_json ? bytes : sl_bytes_part(bytes, 0, MAX_DETECTED));
