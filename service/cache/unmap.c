@@ -23,7 +23,7 @@ struct deleted_mappings {
 /* True if a line of /proc/self/maps is the mapping of a deleted file below `dir`. */
 static bool is_deleted_below(const char *line, const char *dir)
 {
-    static const char mark[] = " (deleted)\n";
+    static const char mark[] = " (deleted)\n"; /* the kernel appends it to the path */
     const char *path = strchr(line, '/');
     size_t length = strlen(line), size = strlen(dir);
     return path && length > sizeof mark && strcmp(line + length - (sizeof mark - 1), mark) == 0 &&

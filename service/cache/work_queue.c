@@ -79,7 +79,7 @@ static void work_on_queue(void *arg)
     struct work_queue *queue = arg;
     for (struct flight *flight; (flight = take_next(queue));) {
         fiber_set_request_id(flight->request_id); /* for log lines */
-        flight->step(flight);
+        flight->step(flight);                     /* the work given to work_queue_push */
     }
     queue->running--;
     drop_idle(queue); /* frees a host's queue that has no work left */
@@ -91,8 +91,8 @@ bool work_queue_push(struct work_queue *queue, struct flight *flight, flight_ste
         /* "admitted": not subject to max_fibers, as flights serve requests that were let in already */
         if (fiber_start_admitted(&cache_engine.group, work_on_queue, queue)) {
             queue->running++;
-        } else if (!queue->running) {
-            /* no fiber would take the flight; the queue may just have been made for it */
+        } else if (!queue->running) { /* else a running fiber will take the flight */
+            /* drop_idle frees the queue if it was made for this flight */
             drop_idle(queue);
             return false;
         }

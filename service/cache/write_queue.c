@@ -58,8 +58,8 @@ static void write_queue_refuse(struct queued_write *queued, const char *result)
 }
 
 /* ---- one write ---- */
-/* Writes to one back end. For a refresh it first asks whether the entry is there, which costs less than sending the contents: if so, the
- * result is SHARED_SKIPPED. */
+/* Writes to one back end. For a refresh (an entry in use is written again if the back end has deleted it as old) it first asks whether
+ * the entry is there, which costs less than sending the contents: if so, the result is SHARED_SKIPPED. */
 static enum shared_result write_queue_store(struct shared_backend *to, const struct queued_write *queued,
                                             struct shared_entry *entry)
 {

@@ -21,7 +21,7 @@ enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight,
         return SL_OK;
     struct sl_budget budget;
     sl_budget_init(&budget, bytes.size); /* limits the work, in proportion to the size */
-    sl_budget_limit(&budget, current_max_conversion_memory(), NULL, NULL); /* NULL: no time limit */
+    sl_budget_limit(&budget, current_max_conversion_memory(), NULL, NULL); /* memory; NULL: no time limit */
     enum sl_code code = sl_bundle_open(bytes, &budget, &bundle, error);
     if (code != SL_OK) /* it was valid when it was downloaded; if it is damaged now, it has no sources */
         return code == SL_BUSY ? code : SL_OK;
@@ -52,7 +52,8 @@ bool append_bundle_text(const struct sl_bundle *bundle, const struct sl_bundle_f
 }
 
 /* Looks a source path up in a bundle. If the bundle has its text, appends that and the URL that the manifest gives for it, which may be
- * empty; if not, the URL by the bundle's source links. True if the bundle has a text, a link or only a manifest item for the path. */
+ * empty; if not, the URL by the bundle's source links. True if the bundle has a text, a link or only a manifest item for the path.
+ * object->work counts the bytes that were inflated, also in vain. */
 static bool in_bundle(struct source_object *object, struct sl_str path, struct sl_buf *text, bool *has_text,
                       struct sl_buf *url)
 {
@@ -69,7 +70,7 @@ static bool in_bundle(struct source_object *object, struct sl_str path, struct s
 /* ---- Portable PDB ---- */
 
 /* Appends a text that the Portable PDB contains; false if it cannot be read, is too large, or memory is out. object->work counts its
- * size even then. */
+ * size even then, as a failed inflation takes time, too. */
 static bool embedded_text(struct source_object *object, const struct sl_ppdb_source *source, struct sl_buf *out)
 {
     struct sl_arena scratch = {0};
@@ -157,7 +158,8 @@ static enum sl_code inflate_ppdb(const struct object_request *request, struct so
 }
 
 /* Sets object->ppdb to the Portable PDB that contains source texts: the file itself, or the one inside of a PE file. Leaves it unset, with
- * SL_OK, if there is none or it is unusable: then only URLs are found. Fails with SL_BUSY, SL_CANCELLED and SL_INTERNAL. */
+ * SL_OK, if there is none or it is unusable: then only URLs are found. Fails only with SL_BUSY, SL_CANCELLED and SL_INTERNAL: their
+ * cause is not the file. */
 static enum sl_code find_ppdb(const struct object_request *request, struct source_object *object,
                               struct sl_error *error)
 {

@@ -25,7 +25,7 @@ static enum sl_code cficaches_make(struct conversion *conversion, const struct c
     if (code != SL_OK)
         return code;
     outcome->arch = sl_object_info(object)->arch;
-    /* NULL: unreadable entries are left out without counting them */
+    /* NULL: unreadable entries of the unwind information are left out without counting them */
     code = sl_cfi_convert(object, &conversion->parallel.parallel, &out, NULL, error);
     if (code == SL_OK)
         code = cficaches_store(conversion, call, &out, error);

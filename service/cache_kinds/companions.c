@@ -19,7 +19,7 @@ static enum sl_code kinds_companions_get(const struct object_request *request, s
     return SL_OK;
 }
 
-/* Gets the DWARF package of the object by its usual name, `<file>.dwp`. SL_OK without it, too. */
+/* Gets the DWARF package of the object: the file `<name of the object's file>.dwp` of the same source. SL_OK without it, too. */
 static enum sl_code get_package(const struct object_request *request, struct sl_arena *arena,
                                 struct companion_items *items, struct sl_error *error)
 {

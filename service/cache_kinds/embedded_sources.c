@@ -18,8 +18,8 @@ struct gather {
     bool out_of_memory;
 };
 
-/* Adds a source text to the bundle under its full path, unless it is there already or the texts would exceed max_texts. False, which stops
- * the iteration, when out of memory. */
+/* Adds a source text to the bundle under its full path, unless it is there already or the texts would exceed max_texts: then smaller texts
+ * may still fit. False, which stops the iteration, when out of memory. */
 static bool embedded_sources_add(void *arg, const struct sl_file *file, struct sl_bytes text)
 {
     struct gather *g = arg;
@@ -37,6 +37,7 @@ static bool embedded_sources_add(void *arg, const struct sl_file *file, struct s
         return false;
     }
     g->size += text.size;
+    /* "": it has no URL. A text that is not UTF-8 is left out */
     sl_bundle_add(g->writer, SL_BUNDLE_SOURCE, path, SL_STR(""), text);
     return true;
 }

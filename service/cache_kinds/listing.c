@@ -24,8 +24,9 @@ struct source_index_request {
 
 /* ---- keys ---- */
 
-/* Makes the key of an index or a segment; false when out of memory. The key of a source that is not public has its URL too, as two
- * requests may use one id for different sources. Ids "sentry:..." name Sentry's built-in sources, so they need no URL. */
+/* Makes the cache key of an index (named by the number of its last segment) or of one segment; false when out of memory. The key of a
+ * source that is not public has its URL too, as two requests may use one id for different sources. Ids "sentry:..." name Sentry's built-in
+ * sources, so they need no URL. */
 static bool make_key(const struct source_index_request *r, struct sl_arena *arena, struct cache_key *key)
 {
     bool global = r->source->is_public;
@@ -98,6 +99,7 @@ static enum sl_code make_segment(const struct source_index_request *r, struct ca
                    ? SL_BUSY
                    : sl_fail(error, SL_INTERNAL, "cannot map segment %u of the symstore index into memory", r->number);
     else if (code == SL_OK) {
+        /* the lines were empty: they become those of the segment */
         struct listing_work w = {.segment = mapping.bytes, .lines = &lines, .fd = tmp->fd};
         code = pool_call(POOL_CONVERT, sort_and_write, &w, error);
         if (w.strange)
@@ -209,8 +211,9 @@ static struct good { /* the newest index of a source that could be downloaded */
     uint32_t last;   /* number of the last segment of that index; 0 = none was available */
 } good[GOOD_MAX];
 
-/* Returns the item of `good` with the newest index that could be downloaded from the request's source; NULL when out of memory. Two sources
- * whose keys have the same slot in this hash table overwrite each other's item: then the next index is made from all its segments. */
+/* Returns the slot of the hash table `good` that has the number of the newest index that could be downloaded from the request's source
+ * (`last`; 0: none yet); NULL when out of memory. Two sources with the same slot overwrite each other's number: then the next index is made
+ * from all its segments. */
 static struct good *find_good(const struct source_index_request *r, struct sl_arena *arena)
 {
     struct source_index_request any = *r;

@@ -119,6 +119,7 @@ static enum sl_code describe(struct conversion *conversion, const struct convert
     const struct sl_object_info *info = sl_object_info(object);
     struct object_meta meta = {.features = info->features, .fixed_load = {info->is_fixed, info->load_address}};
     code = describe_embedded(conversion, object, limits, &meta.embedded, error);
+    /* an object whose DWARF has source texts counts as one with sources, too */
     sl_dwarf_sources(object, one_is_enough, &meta.features.has_sources);
     object_meta_encode(&meta, object, &json); /* done even after a failure: it is only written below if all went well */
     sl_object_close(object);

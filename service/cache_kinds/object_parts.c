@@ -76,7 +76,8 @@ struct path_search {
     struct source_path_result *found;
 };
 
-/* Stores the path of the file in the result as the line table has it, without the compilation directory; not if it is absolute. */
+/* Stores the path of the file in the result as the line table has it, without the compilation directory. An absolute or too long path is
+ * not stored. */
 static void keep_relative(struct path_search *p, const struct sl_file *file)
 {
     sl_buf_clear(&p->path);
@@ -114,7 +115,7 @@ static enum sl_code search_units(struct conversion *conversion, struct sl_dwarf_
         struct sl_dwarf_unit unit = {.file_count = 0};
         enum sl_code code = sl_dwarf_listing_read(listing, i, &arena, &unit, error);
         for (size_t f = 0; unit.files && f < unit.file_count && !p->found->named; f++)
-            is_wanted_file(p, &unit.files[f]);
+            is_wanted_file(p, &unit.files[f]); /* if so, sets p->found->named, which ends the loops */
         sl_arena_free(&arena);
         if (code != SL_OK && code != SL_MALFORMED)
             return code;

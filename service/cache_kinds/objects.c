@@ -15,7 +15,8 @@
  * the 20 bytes of the id zeroed (PE/COFF Specification, additional information for .NET, "PDB Checksum"). */
 enum { ID_SIZE = 20 };
 
-/* Hashes the file with zeros in place of the id; false when OpenSSL fails, that is when out of memory: then nothing is compared. */
+/* Computes the "PDB Checksum" of a Portable PDB: the hash of the file with zeros in place of its id. False when OpenSSL fails, that is when
+ * out of memory: then nothing is compared. */
 static bool hash_without_id(struct sl_bytes file, uint64_t id_offset, uint8_t digest[SHA256_SIZE])
 {
     static const uint8_t zeros[ID_SIZE];

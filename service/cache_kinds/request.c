@@ -3,7 +3,8 @@
 enum { LOCATION_PARTS = 8 };
 
 /* Writes the texts of a cache key that identify a file: its source and location, and its checksum if different files may be had from this
- * location by their checksum. Returns the number of texts, LOCATION_PARTS. */
+ * location by their checksum: from servers that require one, or an index, where it is the file's version. Returns the number of texts,
+ * LOCATION_PARTS. */
 static size_t add_location(const struct object_request *request, struct sl_str parts[LOCATION_PARTS])
 {
     const struct remote_file *file = request->file;

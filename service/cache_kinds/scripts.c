@@ -118,6 +118,7 @@ static enum sl_code look_at_script(struct cache_item *item, struct script_facts 
     if (call.out < 0)
         return sl_fail_errno(error, errno, "cannot create an in-memory file for a script's source map reference");
     converter_add_item(&call, INPUT_FILE, item);
+    /* zeroes `outcome` first, so that it is defined after a failure, too */
     enum sl_code code = conversion_run(&about, &converter_script_facts, &call, &outcome, error);
     *facts = (struct script_facts){.has_map = outcome.has_map,
                                    .has_debug_id = outcome.has_debug_id,

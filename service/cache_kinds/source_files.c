@@ -149,6 +149,7 @@ static bool names_code(struct sl_str url)
  * failures become invalid (origin/failures.h). */
 static enum sl_code fetch_web(const struct source_request *request, struct cache_tmp *tmp, struct sl_error *error)
 {
+    /* tmp->note, which is stored with the entry, receives the URL of the source map, if a header field of the response names one */
     struct web_file web = {request, tmp->note, false};
     struct fetch_request fetch = {
         .url = request->url.data,
@@ -156,8 +157,8 @@ static enum sl_code fetch_web(const struct source_request *request, struct cache
         .header_count = request->header_count,
         .accept_invalid_certs = request->accept_invalid_certs,
         /* not `trusted`: reserved addresses are refused */
-        .deny_list = true, /* many failures block the host for a while */
-        .source = "web-scraping",
+        .deny_list = true,                        /* many failures block the host for a while */
+        .source = "web-scraping",                 /* name of the source in metrics */
         .refuse_pages = names_code(request->url), /* then a web page can only be an error page */
         /* 0: no limit */
         .max_size = current_config()->max_source_file_size == UINT64_MAX ? 0 : current_config()->max_source_file_size,
@@ -348,8 +349,8 @@ enum sl_code source_object_open_bundle(const struct remote_file *file, struct sl
 
 /* ---- look-ups ---- */
 
-/* Makes the key of a text; false when out of memory. A web file is named by its URL, a symbol source's file by its location; for a file
- * inside of an archive or bundle its name is added. */
+/* Makes the cache key of a text; false when out of memory. A web file is named by its URL (or by request->location, if given),
+ * a symbol source's file by its location; for a file inside of an archive or bundle its name is added. */
 static bool source_request_key(const struct source_request *request, struct sl_arena *arena, struct cache_key *key)
 {
     struct sl_buf text = {0};
