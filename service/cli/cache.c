@@ -59,7 +59,7 @@ static void warn_of_unknown_source(struct sl_str id, const struct config *config
 /* Starts the loop, the log and the cache, which an invalidation needs, runs it, and ends them. Returns the exit status. */
 static int cache_run(struct invalidation_run *i, const struct config *config)
 {
-    if (!i->hosts)
+    if (!i->hosts) /* --hosts unblocks servers that failed repeatedly, and names no source */
         warn_of_unknown_source(i->what.source, config);
     loop_init(0); /* 0: a thread for each core */
     log_start();
@@ -136,6 +136,7 @@ static int load_and_run(const struct options *o)
     const char *what = o->argument_count == 1 ? o->arguments[0] : "";
     bool quarantines = strcmp(what, "quarantine") == 0, invalidates = strcmp(what, "invalidate") == 0;
     i.hosts = option_given(o, "hosts");
+    /* --hosts cannot be combined with options that name files */
     if (!quarantines && !(invalidates && (i.hosts ? !names_files(&i.what) : invalidation_is_valid(&i.what))))
         return options_wrong(
             o, "expected 'cache invalidate --source ID [--location URI | --debug-file NAME --debug-id ID]', "

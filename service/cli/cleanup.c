@@ -146,6 +146,7 @@ static int clean(const struct options *o, const struct config *config)
 {
     struct cleanup_options options = {.dry_run = option_given(o, "dry-run"), .all = option_given(o, "all")};
     const char **names;
+    /* all: totals of all kinds, which are not used: print_table adds up those that it shows */
     struct cleanup_totals all, *by_kind = calloc(catalog_kind_count, sizeof *by_kind);
     struct cleanup_row *rows = calloc(catalog_kind_count, sizeof *rows);
     struct sl_error error = {0};

@@ -286,8 +286,9 @@ bool build_id_path(const char *directory, struct sl_str id, char path[4096])
 }
 
 /* Searches for the file that .gnu_debuglink names, where debuggers do (GDB manual, "Separate Debug Files"): in the directory of `path` and
- * that of the file to which its symbolic links lead, each also in .debug/; then below each of `directories`, in a directory with the path
- * of these two and in itself. A link with a slash is not followed: it could name any file. */
+ * that of the file to which its symbolic links lead, each also in .debug/; then below each of `directories`: for a program in
+ * /usr/bin at /usr/lib/debug/usr/bin/NAME (the real directory first), and at /usr/lib/debug/NAME. A link with a slash is not followed, as
+ * it could name any file. */
 static bool find_link(struct finder *f, const char *path, const char *const *directories)
 {
     struct sl_str link = sl_object_info(f->object)->debug_link;
@@ -345,6 +346,7 @@ static bool find_external(struct finder *f, const char *path)
     struct sl_str url = external_path(sl_object_info(f->object)), name = path_file_name(url);
     struct sl_str directory = get_directory(path);
     bool is_path = url.size && url.data[0] != '/' && !memmem(url.data, url.size, "://", 3);
+    /* name.size < url.size: it has a directory; without one, the path is that of the last line */
     if (is_path && name.size && name.size < url.size &&
         try_format(f, SL_STR_FMT SL_STR_FMT, SL_STR_ARG(directory), SL_STR_ARG(url)))
         return true;

@@ -322,7 +322,7 @@ enum sl_code input_convert(struct input *input, unsigned jobs, struct sl_error *
     options.gaps = &gaps;
     enum sl_code code = sl_symcache_convert(input_debug(input), &files.companions, &options, threads_parallel(jobs),
                                             &input->converted, error);
-    input->has_dwo = files.asked;
+    input->has_dwo = files.asked; /* .dwo files or object files were read, or looked for */
     split_files_close(&files, gaps.missing_units, gaps.first_missing);
     note_unread(input, gaps.units, &gaps.first);
     if (code == SL_OK)

@@ -29,7 +29,7 @@ static uintptr_t grow(void)
 {
     uintptr_t begin = (uintptr_t)sbrk(0);
     mallopt(M_TOP_PAD, SPARE);            /* how much more than needed malloc gets when it grows the heap */
-    void *volatile piece = malloc(PLAIN); /* larger than the free part, so that the heap grows */
+    void *volatile piece = malloc(PLAIN); /* larger than the free part: the heap grows; volatile: not optimised away */
     free(piece);
     mallopt(M_TOP_PAD, TOP_PAD);
     return begin;
@@ -39,8 +39,8 @@ void heap_configure_for_one_job(void)
 {
     if (is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA)) /* spare memory could then make the job fail */
         return;
-    mallopt(M_ARENA_MAX, 1); /* arenas of threads would use small pages */
-    mallopt(M_MMAP_THRESHOLD, KEPT);
+    mallopt(M_ARENA_MAX, 1);            /* arenas of threads would use small pages */
+    mallopt(M_MMAP_THRESHOLD, KEPT);    /* smaller blocks come from the heap, where they are kept for reuse */
     mallopt(M_TRIM_THRESHOLD, INT_MAX); /* never give freed memory back */
     /* all that the heap has grown by, except the first bytes (PLAIN), rounded to whole huge pages */
     uintptr_t from = (grow() + PLAIN + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1), end = (uintptr_t)sbrk(0);

@@ -79,8 +79,8 @@ static bool names_key(const struct value_problems *problems)
     return false;
 }
 
-/* True if the service would accept the new key: reads the YAML as a configuration. Only problems in auth.keys count, as the YAML is only a
- * part of a configuration. Reports the problems otherwise. */
+/* True if the service would accept the new key: the YAML, read as a configuration, has no errors, and no warnings about auth.keys. Other
+ * warnings do not concern the key. Reports all problems otherwise. */
 static bool key_is_sound(struct sl_str yaml)
 {
     struct config *config = NULL;

@@ -97,7 +97,7 @@ static char *result_path(const struct bundle_run *b, const char *file, size_t sl
     while (whole.size > 1 && whole.data[whole.size - 1] == '/')
         whole.size--;
     name = path_file_name(whole);
-    if (output && !into_directory(b, output)) { /* --output is the name of the first slice's bundle */
+    if (output && !into_directory(b, output)) { /* --output is no directory, but the name of the first slice's bundle */
         directory = (struct sl_str){output, (size_t)(get_base_name(output) - output)};
         name = sl_str(get_base_name(output));
         if (!slice)

@@ -16,7 +16,7 @@ struct bundle_collector {
     struct sl_buf path;
 };
 
-/* Adds a path once, and returns its entry; NULL for an unusable path, or out of memory. */
+/* Adds a path once, and returns its entry; NULL for an unusable path (empty or with a NUL), or when out of memory (paths->failed). */
 static struct source_path *bundle_files_add(struct source_paths *paths, struct sl_str path)
 {
     if (!path.size || memchr(path.data, '\0', path.size))
@@ -122,7 +122,8 @@ enum sl_code source_paths_read(struct input *input, struct source_paths *paths, 
     enum sl_code code = input_read_functions(input, threads_parallel(0), &c.sink, error);
     if (code == SL_NOT_FOUND) /* no debug information: it names no sources */
         code = SL_OK;
-    sl_dwarf_sources(input_debug(input), add_text, &c); /* like the rest, of no use but harmless after an error */
+    /* this and the following calls are made after an error, too: useless then, but harmless */
+    sl_dwarf_sources(input_debug(input), add_text, &c);
     if (sl_object_info(input->object)->format == SL_FORMAT_PORTABLEPDB)
         bundle_files_read_documents(paths, sl_object_file(input->object));
     else if (sl_object_embedded_ppdb(input->object, &paths->arena, &ppdb, NULL) == SL_OK)

@@ -185,7 +185,7 @@ static void bundle_jvm_walk(struct jvm_source_walk *w, const char *directory, co
     while (dir && !w->failed && (entry = readdir(dir))) {
         struct stat st;
         size_t top = strlen(w->top) + 1;
-        if (entry->d_name[0] == '.')
+        if (entry->d_name[0] == '.') /* hidden files, `.` and `..` */
             continue;
         int size = snprintf(path, sizeof path, "%s/%s%s", w->top, directory, entry->d_name);
         if (size < 0 || (size_t)size + 1 >= sizeof path) /* room for a slash */
@@ -247,7 +247,7 @@ static void bundle_jvm_pack(struct jvm_source_walk *w, uint64_t max_size, bool v
         const char *reason = read_source(local, max_size, &text);
         if (!reason && sl_bundle_add(writer, SL_BUNDLE_SOURCE, SL_STR(""), url, sl_buf_bytes(&text)))
             ++*count;
-        else if (verbose)
+        else if (verbose) /* `reason` is set: read_source refuses all texts that sl_bundle_add would refuse */
             print_note("Skipped file %s due to: %s\n", local, reason);
     }
     sl_buf_free(&text);

@@ -71,7 +71,7 @@ static void bundle_pack_pack(struct bundle_packing *p, struct sl_str path, struc
         skip(p, path, not_utf8);
         return;
     }
-    if (p->writer)
+    if (p->writer) /* NULL with --list, which only lists the paths */
         sl_bundle_add(p->writer, SL_BUNDLE_SOURCE, path, SL_STR(""), text);
     if (grow_list(p, &p->packed, &p->packed_capacity, p->packed_count, sizeof *p->packed))
         p->packed[p->packed_count++] = path;
@@ -117,8 +117,8 @@ static const char *reason_of_name(struct sl_str path)
     return sl_str_ends(path, SL_STR(".pch")) ? "precompiled header" : NULL;
 }
 
-/* Packs one source: its embedded text with --embedded, else the file on this machine. Without --embedded a source that the debug file
- * embeds is skipped: readers of the debug file have it already. */
+/* Packs one source, unless its name shows that it is none (reason_of_name): its embedded text with --embedded, else the file on this
+ * machine. Without --embedded a source that the debug file embeds is skipped: readers of the debug file have it already. */
 static void pack_path(struct bundle_packing *p, const struct source_path *source)
 {
     const char *reason = reason_of_name(source->path);
@@ -181,6 +181,7 @@ static void pack_csharp(struct bundle_packing *p, const struct source_paths *pat
     for (size_t i = 0; i < paths->count; i++)
         is_new(p, paths->items[i].path); /* marks it as seen: pack_sources has packed or skipped it */
     for (size_t i = 0; i < paths->count && !p->failed; i++)
+        /* both return NULL for a usable file; read_path reads it into p->scratch */
         if (!reason_of_name(paths->items[i].path) && !read_path(p, paths->items[i].path))
             note_marks(&c, sl_buf_view(&p->scratch));
     if (c.count)
@@ -277,7 +278,7 @@ bool pack_line_mapping(struct bundle_packing *p, const struct source_paths *path
     for (size_t i = 0; i < paths->count && !p->failed; i++) {
         struct sl_str path = paths->items[i].path;
         marks.count = 0;
-        if (reason_of_name(path) || read_path(p, path))
+        if (reason_of_name(path) || read_path(p, path)) /* it cannot be used; otherwise p->scratch has its text */
             continue;
         sl_il2cpp_scan(sl_buf_view(&p->scratch), add_mark, &marks);
         if (!marks.count)

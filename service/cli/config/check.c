@@ -39,7 +39,7 @@ static void check_symbols(struct checked_config *file)
 {
     struct value at = config_position(file->config, "symbols");
     struct sl_error error;
-    file->symbols = (struct locator_source_list){.arena = &file->arena, .network = true};
+    file->symbols = (struct locator_source_list){.arena = &file->arena, .network = true}; /* URLs are allowed */
     for (size_t i = 0; i < file->config->symbol_count; i++)
         if (source_list_symbols(&file->symbols, file->config->symbols[i].data, &error) != SL_OK)
             /* false: an error, no warning */

@@ -51,7 +51,7 @@ static bool yaml_as_json(struct sl_buf *text)
     struct value root;
     struct sl_buf json = {0};
     struct sl_json_writer w = sl_json_writer(&json);
-    bool empty;
+    bool empty; /* not used: config_dump writes all keys */
     bool good = !text->failed && yaml_read(&arena, sl_buf_view(text), &root, &empty, &problems);
     if (good)
         put_value(&root, &w);

@@ -306,7 +306,7 @@ static void report_answer(const struct connect_check *q)
 /* Returns how many checks check_sources and add_back_ends add at most, for all configurations together. */
 static size_t max_checks(const struct connect_target *targets, size_t count)
 {
-    enum { BACK_ENDS = 6 }; /* add_back_ends adds at most a Redis, the shared bucket and three stores */
+    enum { BACK_ENDS = 6 }; /* more than add_back_ends adds: a Redis, the shared bucket and three stores */
     size_t most = 0;
     for (size_t i = 0; i < count; i++)
         most += targets[i].config->source_count + targets[i].config->mozilla.source_count + targets[i].symbol_count +
@@ -317,6 +317,7 @@ static size_t max_checks(const struct connect_target *targets, size_t count)
 void config_check_connections(const struct connect_target *targets, size_t count, const char *level)
 {
     const struct config *first = targets[0].config;
+    /* only what check_source needs of the options */
     const struct origin_options origin = {.s3_client_capacity = (size_t)first->s3_client_capacity,
                                           .gcs_token_capacity = (size_t)first->gcs_token_capacity,
                                           .file_ptr_roots = first->file_ptr_roots,

@@ -149,6 +149,7 @@ static bool add_plts(struct sl_breakpad_writer *w, struct sl_object *object, con
     bool ok = true;
     for (size_t i = 0; info->format == SL_FORMAT_ELF && ok && sl_object_section_info(object, i, &s); i++) {
         char *name;
+        /* an address below the load address would become negative */
         if (!sl_str_starts(s.name, SL_STR(".plt")) || s.address < info->load_address || !s.size)
             continue;
         int length = asprintf(&name, "<" SL_STR_FMT " ELF section in " SL_STR_FMT ">", SL_STR_ARG(s.name),
@@ -358,9 +359,9 @@ static int dump_module(struct dump_syms_run *d, struct dump_module *first)
         .header_only = option_given(d->o, "header-only"),
         .unnamed = unnamed_in(first, &arena), /* name of functions that only unwind information tells of */
         .inlines = option_given(d->o, "inlines") || option_given(d->o, "i"),
-        .multiple = !option_given(d->o, "no-multiple"),
+        .multiple = !option_given(d->o, "no-multiple"), /* mark records whose code has several names with `m` */
         .prefer_public = option_given(d->o, "prefer-public"),
-        .decorates = info->decorates,
+        .decorates = info->decorates, /* symbols of C have decorated names (`_f@8`): the decoration is removed */
         .map_path = d->mapping ? path_mapping_apply : NULL,
         .map_arg = d->mapping,
     };
@@ -384,7 +385,8 @@ static bool is_repeated(const struct dump_syms_run *d, size_t index)
 {
     const struct sl_debug_id *id = &d->modules[index].id;
     for (size_t i = 0; i < index && !sl_debug_id_is_nil(id); i++)
-        if (d->modules[i].debug && sl_debug_id_equal(id, &d->modules[i].id))
+        if (d->modules[i].debug && /* it was opened */
+            sl_debug_id_equal(id, &d->modules[i].id))
             return true;
     return false;
 }
@@ -458,7 +460,7 @@ static int list_archs(const struct options *o)
         struct sl_error error;
         struct sl_buf names = {0};
         enum sl_code code = input_open_archive(o->arguments[i], &input, &error);
-        if (code == SL_OK && !input.has_cache)
+        if (code == SL_OK && !input.has_cache) /* a symcache has no objects: its list is empty */
             input_list_archs(&input.archive, &names);
         if (code == SL_OK)
             printf("%s contains the following architecture(s):\n" SL_STR_FMT "\n", o->arguments[i],
@@ -507,7 +509,7 @@ static int dump_syms_run(const struct options *o)
         return list_archs(o);
     size_t symbol_count;
     const char *const *symbols = option_values(o, "symbols", &symbol_count);
-    int status = source_paths_check(symbols, symbol_count);
+    int status = source_paths_check(symbols, symbol_count); /* paths given with --symbols must exist */
     if (status == 0)
         status = path_mapping_read(o, &dump.mapping);
     if (status == 0)

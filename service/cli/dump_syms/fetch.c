@@ -55,7 +55,8 @@ static enum sl_code dump_fetch_get(struct locator *locator, const struct object_
     return code;
 }
 
-/* Adds to `id` what the file knows and the command line does not give: the ids, and the name of the debug file. */
+/* Adds to `id` the ids of the file that the command line does not give, and the name of the debug file, if the file has it, in place of the
+ * name on the command line. */
 static void complete(struct object_id *id, const struct sl_object_info *info)
 {
     if (!id->has_debug_id && !sl_debug_id_is_nil(&info->debug_id)) {

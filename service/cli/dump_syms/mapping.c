@@ -114,7 +114,7 @@ static int add_rule(struct path_mapping *m, const char *source, const char *dest
                     struct path_mapping_rule **made)
 {
     struct path_mapping_rule *rule = SL_ARENA_NEW(&m->arena, struct path_mapping_rule);
-    int number;
+    int number; /* of the error; like its offset, it is not reported */
     PCRE2_SIZE offset;
     if (!rule)
         return report_no_memory();
@@ -211,7 +211,7 @@ static int dump_mapping_read_file(struct path_mapping *m, const char *path, stru
     struct sl_str text = dump_mapping_copy(m, (struct sl_str){(const char *)mapping.bytes.data, mapping.bytes.size});
     sl_unmap(&mapping);
     struct sl_json j = sl_json(text, &m->arena, false); /* false: standard JSON only */
-    value_from_json(&m->arena, &j, file);
+    value_from_json(&m->arena, &j, file);               /* an error stays in `j`: then sl_json_end is false */
     if (sl_json_end(&j))
         return file->type == VALUE_MAP ? 0 : report_error(1, "the mapping file is not a JSON object", path);
     struct sl_json_position position = sl_json_position(text, j.at);
@@ -289,6 +289,7 @@ static bool put_destination(struct path_mapping *m, const struct path_mapping_ru
         else if (piece->kind == PIECE_GROUP && (int)piece->group < count && groups[2 * piece->group] != PCRE2_UNSET)
             sl_buf_add(&m->scratch, path.data + groups[2 * piece->group],
                        groups[2 * piece->group + 1] - groups[2 * piece->group]);
+        /* the two kinds of digests are the last of the enum */
         else if (piece->kind >= PIECE_DIGEST && !put_digest(&m->scratch, path, piece->kind == PIECE_UPPER_DIGEST))
             return false;
     }

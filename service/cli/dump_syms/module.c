@@ -109,6 +109,7 @@ static int find_partner(struct dump_module *m, const struct options *o)
         status = open_given(m, debug);
     else if (code)
         status = open_given(m, code);
+    /* --pe: ignore the PDB; main.debug: a debug file was found when the main file was opened */
     else if (format == SL_FORMAT_PE && !option_given(o, "pe") && !m->main.debug.object)
         find_pdb(m);
     else if (format == SL_FORMAT_PDB)

@@ -100,7 +100,7 @@ bool dump_has_stack(const struct dump_module *m)
         struct sl_unwind_text text;
         sl_unwind_text_init(&text, objects[i]);
         text.write = refuse_record;
-        sl_unwind_read(objects[i], &text.sink, NULL);
+        sl_unwind_read(objects[i], &text.sink, NULL); /* NULL: only the number of records is needed */
         records = text.records;
         sl_unwind_text_free(&text);
     }

@@ -209,6 +209,7 @@ static bool inspect_whole(struct inspection *in, const char *path)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !known; i++)
         known = is_type(in, kinds[i].type) && (!by_id || (kinds[i].has_id && in->has_id)) && kinds[i].show(&file);
     sl_unmap(&mapping);
+    /* a file with another id than the wanted one was recognised, but not shown */
     in->shown += known && !file.other_id;
     in->unusable += known && !file.other_id && file.unusable;
     return known;
@@ -228,6 +229,7 @@ static bool inspect_members(struct inspection *in, const char *path)
     size_t shown = in->shown;
     sl_ar_open(mapping.bytes, &ar);                              /* only sets `ar`, so it does no harm to other files */
     while (is_archive && !ar.thin && sl_ar_next(&ar, &member)) { /* thin: the members are other files */
+        /* alone: no companion files are searched beside it */
         struct input input = {.path = name, .mapping = {.bytes = member.bytes}, .alone = true};
         snprintf(name, sizeof name, "%s(" SL_STR_FMT ")", path, SL_STR_ARG(member.name));
         if (sl_format_detect(member.bytes) != SL_FORMAT_UNKNOWN &&

@@ -127,7 +127,7 @@ static bool print_record(void *arg, struct sl_str line)
 {
     struct sl_buf *out = arg;
     sl_buf_cstr(out, "  ");
-    output_put_safe(out, (struct sl_str){line.data, line.size - 1});
+    output_put_safe(out, (struct sl_str){line.data, line.size - 1}); /* without the line end, which would be escaped */
     sl_buf_u8(out, '\n');
     return flush_if_large(out);
 }
@@ -373,6 +373,7 @@ static void json_counts(struct inspect_results *f, struct sl_json_writer *w)
     sl_json_end_object(w);
 }
 
+/* Writes the array "hints"; f->hints has one hint a line. */
 static void json_hints(struct inspect_results *f, struct sl_json_writer *w)
 {
     struct sl_str rest = sl_buf_view(&f->hints), hint;

@@ -65,7 +65,8 @@ static void count_function(struct function_counter *c, const struct sl_function_
     }
 }
 
-/* Receives a batch of functions, which is freed afterwards: counts its functions, files and compiler. */
+/* Receives the functions of a compilation unit as a batch, which is freed afterwards: counts its functions, files and compiler. Files
+ * without a path are not counted. c->paths: full paths of the batch's files, for count_function. */
 static enum sl_code inspect_read_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                                          struct sl_error *error)
 {
@@ -303,14 +304,14 @@ static const char *describe_problem(struct sl_object *object)
 {
     const struct sl_object_info *info = sl_object_info(object);
     const struct sl_features *f = &info->features;
-    /* an ELF file without build id, whose debug id is a hash of its code, and which is stripped */
-    bool made_up =
+    /* a stripped ELF file without build id: its debug id is only a hash of its code */
+    bool id_is_hash =
         info->format == SL_FORMAT_ELF && !info->code_id.size && !f->has_debug_info && !has_section(object, ".symtab");
     bool has_names = info->format == SL_FORMAT_WASM ? has_section(object, "name") : f->has_symbols;
     struct sl_debug_id id;
     /* a file without an id is of use if it has names and an id can be made from its contents */
-    bool nameless = sl_debug_id_is_nil(&info->debug_id) && !(has_names && sl_object_make_id(object, &id));
-    if ((nameless && !f->has_debug_info) || made_up)
+    bool lacks_id = sl_debug_id_is_nil(&info->debug_id) && !(has_names && sl_object_make_id(object, &id));
+    if ((lacks_id && !f->has_debug_info) || id_is_hash)
         return "missing debug identifier, likely stripped";
     if (!f->has_debug_info && !f->has_symbols && !f->has_unwind_info && !f->has_sources)
         return "missing debug or unwind information";
@@ -362,10 +363,11 @@ static void make_hints(struct inspect_results *f)
     struct debug_file debug = {0};
     if (!info->features.has_debug_info && !f->input->alone)
         debug_file_find(f->input->object, f->input->path, NULL, NULL, &debug, f->input);
-    debug_file_close(&debug); /* only the notes about it are needed */
-    input_add_note_split_units(f->input, MAX_HEADERS);
+    debug_file_close(&debug);                          /* only the notes about it are needed */
+    input_add_note_split_units(f->input, MAX_HEADERS); /* notes about missing .dwo files, of the first units only */
     if (sl_debug_id_is_nil(&info->debug_id) && !f->problem && info->format != SL_FORMAT_SOURCEBUNDLE)
         hint_made_id(f);
+    /* not with a debug link, which names the file that has the lines, or the Go table, which has lines itself */
     if (info->kind == SL_KIND_EXE || info->kind == SL_KIND_LIB)
         if (!info->features.has_debug_info && info->features.has_symbols && !info->debug_link.size &&
             info->format == SL_FORMAT_ELF && !has_go_table(f->input->object))
@@ -383,6 +385,7 @@ void findings_make(struct inspect_results *f)
     const struct sl_object_info *info = sl_object_info(f->input->object);
     if (info->format == SL_FORMAT_SOURCEBUNDLE)
         inspect_open_bundle(f);
+    /* scripts and source maps in a bundle have ids of their own, so the bundle needs none */
     f->problem = has_artifacts(f) ? NULL : describe_problem(f->input->object);
     if (info->format == SL_FORMAT_MACHO && info->features.has_symbols && has_hidden_symbols(f))
         f->note = "contains hidden symbols (needs BCSymbolMaps)";

@@ -86,6 +86,7 @@ static void check_scopes(struct sourcemap_summary *s, struct sl_str text)
     struct sl_smcache cache;
     struct sl_error ignored;
     sl_budget_init(&budget, text.size);
+    /* "": there is no script */
     if (sl_smcache_write(SL_STR(""), text, &options, &budget, &table, &ignored) == SL_OK &&
         sl_smcache_open(sl_buf_bytes(&table), &cache, &ignored) == SL_OK)
         s->bad_scopes = cache.bad_scopes;
@@ -105,7 +106,7 @@ static bool summarise(struct sl_str text, struct sl_arena *arena, struct sourcem
         s->sources += part->counts[SL_SOURCEMAP_SOURCES];
         s->names += part->counts[SL_SOURCEMAP_NAMES];
         s->contents += count_texts(s, part, SL_SOURCEMAP_CONTENTS);
-        s->functions |= part->functions && !s->map.indexed;
+        s->functions |= part->functions && !s->map.indexed; /* in a map with sections they are not used */
         mapped |= part->mappings != 0;
         s->scopes |= part->scopes || part->has_bad_scopes;
     }
@@ -125,7 +126,7 @@ static void list_part(const struct sourcemap_summary *s, const struct sl_sourcem
 {
     struct sl_sourcemap_texts sources, contents;
     struct sl_buf name = {0}, content = {0};
-    bool null, none;
+    bool null, none; /* the source has no path, which is shown as an empty one; the map does not contain its text */
     if (!sl_sourcemap_texts(&s->map, part, SL_SOURCEMAP_SOURCES, &sources) ||
         !sl_sourcemap_texts(&s->map, part, SL_SOURCEMAP_CONTENTS, &contents))
         return;
@@ -232,7 +233,7 @@ static void sourcemap_print(const char *path, size_t size, const char *id, const
     put_count(out, s->tokens, "mapping");
     sl_buf_cstr(out, " of ");
     put_count(out, s->lines, "line");
-    bool usable = s->problem.code == SL_OK;
+    bool usable = s->problem.code == SL_OK; /* then the message is empty */
     sl_buf_printf(out, "\n  Usable       %s%s%s\n", usable ? "yes" : "no (", s->problem.message, usable ? "" : ")");
     if (list)
         list_all(s, NULL, out);

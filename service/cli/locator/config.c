@@ -55,6 +55,7 @@ static bool is_of_older_tool(const char *path)
     return matches;
 }
 
+/* Reads one configuration file; its errors and warnings go to `problems`. */
 enum sl_code locator_read_config(const char *path, struct config **config, struct value_problems *problems,
                                  struct sl_error *error)
 {

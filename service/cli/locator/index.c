@@ -84,7 +84,7 @@ static void add_object(struct file_index *index, const char *path, struct sl_obj
     enum file_type type;
     if (!file_type_for_format(info->format, info->features.has_debug_info, &type))
         return;
-    sl_object_make_id(object, &id);
+    sl_object_make_id(object, &id); /* sets `id` to zeros if none can be made */
     if (!sl_debug_id_has_uuid(&id) && !info->code_id.size)
         return;
     if (!sl_grow(&index->objects, &index->capacity, index->count + 1, sizeof *index->objects))
@@ -305,7 +305,7 @@ static size_t list_by_layout(const char *directory, const struct object_id *id, 
     for (size_t i = 0; i <= ANY_LAYOUTS; i++) {
         bool last = i == ANY_LAYOUTS;
         size_t count = layout_paths(arena, last ? LAYOUT_NATIVE : any_layouts[i], CASING_DEFAULT, id, type, paths);
-        if (count == SIZE_MAX)
+        if (count == SIZE_MAX) /* out of memory */
             return INDEX_BUSY;
         for (size_t k = 0; k < count; k++) {
             int size = snprintf(path, sizeof path, "%s/%s" SL_STR_FMT, directory, last ? ".build-id/" : "",
@@ -330,7 +330,8 @@ static bool is_listed_as(const struct indexed_object *object, enum file_type typ
 }
 
 /* Lists the files for an id and type (struct source_index): first by the paths that symbol store layouts have, unless the roots are files;
- * if there is none, by the ids in all files below the roots. Returns their number, or INDEX_BUSY when out of memory. */
+ * if there is none, by the ids in all files below the roots. Returns their number, at most LAYOUT_MAX_PATHS, or INDEX_BUSY when out of
+ * memory. */
 static size_t locator_index_list(const struct source_index *source, const struct object_id *id, enum file_type type,
                                  struct sl_arena *arena, struct indexed_file *files)
 {

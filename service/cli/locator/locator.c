@@ -95,6 +95,7 @@ static enum sl_code join_sources(struct locator *b, struct sl_error *error)
 {
     struct source index = {.type = SOURCE_FILESYSTEM, .path = SL_STR("/"), .configured = true};
     bool good = true;
+    /* network: with --no-network, the lists that are joined have no servers anyway */
     b->all = (struct locator_source_list){.arena = &b->arena, .network = true};
     /* root_of counts up, and the layouts of one root follow each other: `done` is the last root added */
     for (size_t i = 0, done = 0; i < b->preferred.count; i++) {
@@ -434,6 +435,7 @@ static enum sl_code by_id_search(struct locator *b, const struct locator_source_
     if (!b->running && start(b, error) != SL_OK)
         return error->code;
     struct sl_str name = id->debug_file.size ? id->debug_file : id->code_id;
+    /* shown by the progress line until a download gives its own name */
     snprintf(job.last.item, sizeof job.last.item, SL_STR_FMT, SL_STR_ARG(name));
     /* the number of searches is not known in advance */
     b->progress.total = b->progress.done + 1;
@@ -488,7 +490,7 @@ enum sl_code locator_symcache(struct locator *b, struct sl_str key, const struct
     if (!b->running && start(b, error) != SL_OK)
         return error->code;
     loop_run_fiber(make_symcache, &k);
-    if (k.code != SL_OK)
+    if (k.code != SL_OK) /* `held` stays empty; locator_close frees it */
         return k.code;
     held->item = k.item;
     *bytes = k.item->mapping.bytes;
@@ -539,7 +541,8 @@ static enum sl_code by_id_finish_error(enum sl_code code, struct sl_error *error
         code = first->code;
     }
     error->code = code;
-    if (code != SL_INTERNAL) /* of which the service hides the message, which here tells the user what failed */
+    /* not for SL_INTERNAL: its text in answers hides from clients what failed; the user of this command may know */
+    if (code != SL_INTERNAL)
         cache_error_text(error, &text);
     if (text.size && !text.failed)
         sl_fail(error, code, SL_STR_FMT, SL_STR_ARG(sl_buf_view(&text)));

@@ -137,7 +137,8 @@ enum sl_code source_list_debuginfod(struct locator_source_list *list, const char
 
 /* ---- directories ---- */
 
-/* Adds a directory as a source whose id is `local:cli`, from the second directory of the command line on `local:cli:<number>`. */
+/* Adds a directory as a source. list->local, which the caller has increased, is its number: the id of the first is `local:cli`, of others
+ * `local:cli:<number>`. */
 static enum sl_code add_directory(struct locator_source_list *list, const char *path, enum layout_type layout,
                                   struct sl_error *error)
 {
@@ -247,6 +248,7 @@ enum sl_code source_list_symbols(struct locator_source_list *list, const char *t
     if (is_url(text))
         return add_server(list, sl_str(text), layout, 0, error);
     list->local++; /* part of the id of the next directory */
+    /* any: the text names no layout, or `auto`: all are tried */
     return any ? add_any_layout(list, text, error) : add_directory(list, text, layout, error);
 }
 

@@ -36,8 +36,8 @@ static bool sorts_after(const struct sl_dwarf_row *row, const struct dwarf_index
     return row->address > other->address || (row->address == other->address && row->op_index > other->op_index);
 }
 
-/* Inserts a row of the line program into its sequence (up to the next end row), sorted by address and operation. False when the file's work
- * budget is used up. */
+/* Inserts a row of the line program into its sequence (up to the next end row), sorted by address and operation (op_index,
+ * of a VLIW instruction). False when the file's work budget is used up. */
 static bool written_add_row(struct dwarf_unit_index *w, struct dwarf_index_unit *u, struct dwarf_index_sequence *s,
                             const struct sl_dwarf_row *row)
 {
@@ -278,7 +278,8 @@ struct dwarf_index_unit *dwarf_index_read_unit(struct dwarf_unit_index *w, uint3
     }
     enum sl_code code = sl_dwarf_listing_read(w->listing, number, &w->arena, &u->listing, &error);
     u->is_bad = !u->listing.line_version; /* it has no line table that can be read */
-    /* a damaged unit is used as far as it was read: a bad one not at all, another one if its functions were read */
+    /* a damaged unit is no failure if it has no line table, which makes search_unit skip it, or if its functions could be read: then it is
+     * used as far as it was read */
     bool ok = code == SL_OK || (code == SL_MALFORMED && (u->is_bad || u->listing.functions));
     if (ok && !u->is_bad) {
         u->paths = sl_arena_zalloc(&w->arena, u->listing.file_count + 1, sizeof *u->paths);

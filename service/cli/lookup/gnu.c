@@ -88,7 +88,8 @@ static bool reaches(const struct dwarf_index_symbol *s, uint64_t address)
 /* Returns the last symbol of the section at or before the address; NULL if there is none, or the address lies behind it and its padding. */
 static const struct dwarf_index_symbol *symbol_at(struct gnu_tables *t, uint32_t section, uint64_t address)
 {
-    const struct dwarf_index_symbol *last = t->last;
+    const struct dwarf_index_symbol *last = t->last; /* result of the last search: addresses often follow each other */
+    /* an address before it gives a huge difference */
     if (last && last->section == section && address - last->address < (last->size ? last->size : 1))
         return last;
     const struct dwarf_index_symbol *symbols = t->symbols;

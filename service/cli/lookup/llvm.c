@@ -162,7 +162,7 @@ static void fill_details(struct lookup *l, struct lookup_module *m, uint64_t add
 {
     struct dwarf_unit_index *w = dwarf_index_get(m);
     struct dwarf_index_location location;
-    /* the function that is inlined into function `index`; that one */
+    /* links[1]: function `index`; links[0]: the function that is inlined into it, NULL if `index` is 0 */
     const struct sl_dwarf_function *links[2] = {NULL, NULL};
     size_t length = 0;
     if (!w)
@@ -206,7 +206,7 @@ void llvm_complete(struct lookup *l, struct lookup_module *m, uint64_t address, 
     if (!info || !lookup_relative(l, m, address, &at))
         return;
     at += info->load_address; /* DWARF and symbols have the file's own addresses */
-    /* the DWARF is read only if a detail of it is printed, because that takes long */
+    /* the DWARF is read only if a detail of it is printed, because that takes long; for line 0 the column is such a detail */
     if (l->style == STYLE_GNU || l->style == STYLE_JSON || l->verbose || l->short_names || (!e->line && e->file.size))
         fill_details(l, m, at, index, count ? count : 1, e);
     /* Without inlines an answer has one function: the outermost, but in GNU's style the innermost, as of GNU addr2line. Then it is the last
