@@ -166,7 +166,8 @@ static enum sl_code find_ppdb(const struct object_request *request, struct sourc
     const struct sl_ppdb_table *table = object->table->loaded;
     struct sl_bytes file = object->item->mapping.bytes;
     enum sl_format format;
-    if (!table->source_count || !read_format(file, &format))
+    if (!table->source_count || /* no embedded texts */
+        !read_format(file, &format))
         return SL_OK;
     if (format == SL_FORMAT_PORTABLEPDB)
         object->ppdb = file;

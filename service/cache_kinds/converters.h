@@ -12,7 +12,7 @@ enum { SHA256_SIZE = 32 };
 struct object_check_options {
     struct reader_limits limits;
     struct sl_debug_id debug_id;
-    uint8_t checksum[SHA256_SIZE]; /* SHA-256 of the wanted Portable PDB */
+    uint8_t checksum[SHA256_SIZE]; /* SHA-256 of the wanted Portable PDB with zeros in place of its id */
     bool has_debug_id, has_checksum;
 };
 struct object_check_result {
@@ -64,7 +64,9 @@ struct script_facts_result {
 /* Writes the Portable PDB that a PE file contains, inflated. SL_NOT_FOUND: it contains none. */
 extern const struct converter converter_embedded_ppdb;
 
+/* Writes the features of an object as JSON (struct object_meta). */
 extern const struct converter converter_object_meta;
+/* Writes the source texts in an object's DWARF as a source bundle. SL_NOT_FOUND: it has none. */
 extern const struct converter converter_embedded_sources;
 
 /* Finds where in the file the section of the name INPUT_NAME is stored. Writes nothing. */
@@ -84,11 +86,13 @@ struct source_path_result {
     char relative[MAX_RELATIVE_PATH];
 };
 
+/* Makes the table of unwind rules (unwind/cfi.h) of an object. */
 extern const struct converter converter_cficache;
 struct cficache_result {
     enum sl_arch arch; /* of the object, if it could be opened */
 };
 
+/* Makes the look-up table of a Portable PDB, also of one inside a PE file. */
 extern const struct converter converter_ppdb_cache;
 struct ppdb_cache_result {
     uint64_t dropped; /* number of methods and documents that could not be read */

@@ -14,7 +14,7 @@ enum sl_code convert_to_entry(const struct object_request *request, const struct
                               const struct converter *converter, void *result, int fd, struct sl_arena *arena,
                               struct sl_error *error) SL_SUSPENDS;
 
-/* Always false: the `shareable` of kinds whose entries are useful on this machine only, or are made from an entry that is shared. */
+/* For cache_kind.shareable: always false, for entries that are useful on this machine only, or are made from an entry that is shared. */
 bool kinds_never_shared(const void *context);
 
 /* ---- auxiliary.c ---- */

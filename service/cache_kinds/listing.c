@@ -29,7 +29,7 @@ struct source_index_request {
  * sources, so they need no URL. */
 static bool make_key(const struct source_index_request *r, struct sl_arena *arena, struct cache_key *key)
 {
-    bool global = r->source->is_public;
+    bool global = r->source->is_public; /* one entry for all requests */
     struct sl_str root = global ? SL_STR("") : origin_root(r->source, arena);
     struct sl_buf text = {0};
     sl_buf_cstr(&text, "scope: ");
@@ -62,17 +62,17 @@ static enum sl_code source_index_get(const struct source_index_request *r, struc
 struct listing_work {        /* for sort_and_write, on the pool */
     struct sl_bytes segment; /* downloaded segment, whose paths are added to `lines` first; empty = none */
     struct sl_buf *lines;
-    int fd;         /* receives the sorted lines */
-    size_t strange; /* number of lines of `segment` that could not be parsed */
+    int fd;          /* receives the sorted lines */
+    size_t unparsed; /* number of lines of `segment` that could not be parsed */
 };
 
-/* Pool work: adds the paths of a downloaded segment, if there is one, to the lines (w->strange counts those it cannot parse), then sorts
+/* Pool work: adds the paths of a downloaded segment, if there is one, to the lines (w->unparsed counts those it cannot parse), then sorts
  * the lines and writes them to the entry. */
 static enum sl_code sort_and_write(void *arg, struct sl_error *error)
 {
     struct listing_work *w = arg;
     if (w->segment.size)
-        w->strange = origin_index_read(w->segment, w->lines);
+        w->unparsed = origin_index_read(w->segment, w->lines);
     return origin_index_sort(w->lines) ? write_whole_file(w->fd, sl_buf_bytes(w->lines), error)
                                        : sl_fail(error, SL_BUSY, "out of memory");
 }
@@ -102,9 +102,9 @@ static enum sl_code make_segment(const struct source_index_request *r, struct ca
         /* the lines were empty: they become those of the segment */
         struct listing_work w = {.segment = mapping.bytes, .lines = &lines, .fd = tmp->fd};
         code = pool_call(POOL_CONVERT, sort_and_write, &w, error);
-        if (w.strange)
+        if (w.unparsed)
             log_debug("find", "skipped lines without a file name in a segment of a symstore index",
-                      LOG_SLSTR("source", r->source->id), LOG_U64("segment", r->number), LOG_U64("lines", w.strange));
+                      LOG_SLSTR("source", r->source->id), LOG_U64("segment", r->number), LOG_U64("lines", w.unparsed));
         sl_unmap(&mapping);
     }
     sl_buf_free(&lines);

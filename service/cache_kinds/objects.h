@@ -1,5 +1,5 @@
 /* Objects, the cache entries made from them, and the requests for both. A request names a remote file and the module that it is needed
- * for; the object and the entries made from it have the same key, in different kinds. */
+ * for; the object and the entries made from it alone have the same key, in different kinds. */
 #pragma once
 
 #include "cache/cache.h"
@@ -20,7 +20,7 @@ struct object_request {
     struct sl_str scope; /* of the entries: origin_scope */
 };
 
-/* Makes the key under which the object, its features and its symcache are cached, each in its own kind. The key's text is in the arena.
+/* Makes the key under which the object and the entries made from it alone are cached, each in its own kind. The key's text is in the arena.
  * False when out of memory. */
 bool object_request_key(const struct object_request *request, struct sl_arena *arena, struct cache_key *key);
 
@@ -37,8 +37,8 @@ void *object_request_retain(const void *request, struct sl_arena *arena);
 struct symcache_request {
     struct object_request object;
     const struct object_request *map, *lines; /* NULL = none */
-    bool variables, columns;
-    struct sl_str scope; /* scope of the symcache: private if one of the files is */
+    bool variables, columns;                  /* store these, too */
+    struct sl_str scope;                      /* scope of the symcache: private if one of the files is */
 };
 
 /* Makes the key under which a symcache is cached: the files and options that it is made with. False when out of memory. */

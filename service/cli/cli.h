@@ -179,7 +179,7 @@ enum sl_code input_open(const char *path, const struct input_options *options, s
                         struct sl_error *error);
 
 /* Opens a file that was downloaded, with the options and errors of input_open. `bytes` stay the caller's and must outlive the input;
- * messages and headers call it `name`. */
+ * messages and headings call it `name`. */
 enum sl_code input_open_bytes(const char *name, struct sl_bytes bytes, const struct input_options *options,
                               struct input *input, struct sl_error *error);
 

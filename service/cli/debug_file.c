@@ -166,7 +166,7 @@ bool debug_file_select_object(const struct sl_object *object, struct sl_bytes by
 {
     const struct sl_object_info *info = sl_object_info(object);
     struct sl_archive archive;
-    bool checked = false, right = false;
+    bool checked = false, sum_matches = false;
     if (sl_archive_open(bytes, &archive, NULL) != SL_OK)
         return false;
     for (size_t i = 0; i < archive.count; i++) {
@@ -177,9 +177,9 @@ bool debug_file_select_object(const struct sl_object *object, struct sl_bytes by
         /* the checksum is that of the whole file, so it is computed once for all objects in it */
         if (usable && !checked && !same_id(info, other)) {
             checked = true;
-            right = has_checksum(info, bytes);
+            sum_matches = has_checksum(info, bytes);
         }
-        if (usable && (same_id(info, other) || right || has_same_code(object, *debug))) {
+        if (usable && (same_id(info, other) || sum_matches || has_same_code(object, *debug))) {
             sl_object_align_addresses(*debug, object); /* it may have been linked to other addresses */
             return true;
         }

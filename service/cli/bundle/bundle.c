@@ -108,7 +108,7 @@ static char *result_path(const struct bundle_run *b, const char *file, size_t sl
         directory = (struct sl_str){NULL, 0};
         sl_buf_printf(&path, "%s/", output);
     }
-    if (!output || slice || into_directory(b, output)) {
+    if (!output || slice || into_directory(b, output)) { /* else `path` is complete: it is --output itself */
         sl_buf_str(&path, directory);
         add_name(&path, name, slice);
     }

@@ -49,7 +49,8 @@ static bool matches(const char *pattern, const char *path, unsigned depth)
 {
     char part[MAX_PATTERN], name[256];
     size_t size = strcspn(pattern, "/"), length = strcspn(path, "/");
-    bool last = pattern[size] == '\0', ends = path[length] == '\0';
+    bool last = pattern[size] == '\0'; /* `part` is the last name of the pattern */
+    bool ends = path[length] == '\0';  /* `name` is that of the path */
     if (depth > MAX_DEPTH || size >= sizeof part || length >= sizeof name)
         return false;
     if (size == 2 && memcmp(pattern, "**", 2) == 0)
@@ -144,7 +145,7 @@ static bool is_skipped_directory(const char *path, const char *name)
     char below[4096];
     if (name[0] == '.')
         return true;
-    snprintf(below, sizeof below, "%s/", path);
+    snprintf(below, sizeof below, "%s/", path); /* behind_source_root needs the slash after a language */
     return !behind_source_root(below) &&
            is_one_of(sl_str(name), output_directories, sizeof output_directories / sizeof *output_directories);
 }

@@ -192,7 +192,7 @@ static void check_store(struct connect_check *q)
 static void check_listing(struct connect_check *q, const struct bucket_config *bucket, struct sl_str prefix)
 {
     const char *key;
-    struct object_list *list = malloc(sizeof *list);
+    struct object_list *list = malloc(sizeof *list); /* too large for the stack of a fiber */
     struct object_store store;
     q->code = list ? object_store_open(&store, bucket, "uploads", &q->arena, &key, &q->error)
                    : sl_fail(&q->error, SL_BUSY, "out of memory");

@@ -140,8 +140,8 @@ static enum sl_code add_symbols(struct sl_breakpad_writer *w, struct sl_object *
     return code;
 }
 
-/* Adds a PUBLIC record for each section .plt, .plt.sec, .plt.got of an ELF file, whose code (call stubs) has no symbols. False when out of
- * memory. */
+/* Adds a PUBLIC record for each section of an ELF file whose name begins with .plt (.plt.sec, .plt.got): their code, call stubs, has no
+ * symbols. False when out of memory. */
 static bool add_plts(struct sl_breakpad_writer *w, struct sl_object *object, const char *path, struct sl_arena *arena)
 {
     const struct sl_object_info *info = sl_object_info(object);

@@ -74,7 +74,7 @@ static void complete(struct object_id *id, const struct sl_object_info *info)
 static void get_partner(struct dump_module *m, struct locator *locator, struct object_id *id)
 {
     const struct sl_object_info *info = sl_object_info(m->main.object);
-    bool debug = !info->features.has_debug_info;
+    bool debug = !info->features.has_debug_info; /* the other file is the debug file; else the executable */
     struct sl_error error;
     if (!debug && info->features.has_unwind_info)
         return;

@@ -135,7 +135,7 @@ int dump_module_open(struct dump_module *m, const char *path, const char *const 
 {
     struct sl_error error = {0};
     struct input_options options = {.arch = option_value(o, "arch", NULL)};
-    /* a --debug-file that is a directory would be among `directories`; a file is opened by find_partner */
+    /* --debug-file names a file, which find_partner opens: a directory would be in `directories` */
     bool given = option_value(o, "debug-file", NULL) && !*directories;
     options.debug_directories = directories;
     options.find_debug = !given && !option_given(o, "pe") && !option_given(o, "code-file");

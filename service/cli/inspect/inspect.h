@@ -12,7 +12,7 @@ struct finding_lists { /* the lists that the options ask for */
     bool sections, symbols, functions, files, sources, cfi;
 };
 
-/* Totals of an object that was read completely. */
+/* Totals of an object whose contents were read (inspect_results.complete). */
 struct inspect_counts {
     uint64_t files, functions, inlinees, lines, symbols, cfi;
     size_t skipped; /* compilation units that could not be read */
@@ -25,7 +25,7 @@ struct inspect_results {
     size_t index, count;          /* number of the object in the file, from 0, and how many there are */
     struct sl_buf *json_variants; /* JSON text about all objects of the file, for the member `variants` */
     struct finding_lists lists;
-    bool complete; /* the object was read completely, so `counts` are set */
+    bool complete; /* the contents were read, as far as they are readable, so `counts` are set */
     struct inspect_counts counts;
     const char *problem; /* NULL: usable */
     const char *note;    /* what a usable object lacks; NULL: nothing to say */
@@ -88,7 +88,7 @@ struct inspected_file {
     struct sl_json_writer *w;         /* NULL: text output */
     struct sl_buf *out;
     bool other_id; /* the id is not the wanted one: nothing was shown */
-    bool unusable; /* a part of the file cannot be read */
+    bool unusable; /* the file is damaged or of no use, which its "Usable" line explains */
 };
 
 /* Shows a file of one kind, also if it is damaged. False, showing nothing, for files of other kinds. */

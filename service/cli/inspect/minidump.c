@@ -238,6 +238,7 @@ static void dump_read(struct dump_view *view, struct sl_bytes bytes, struct sl_a
     else if (sl_minidump_lacks_registers(&view->dump))
         sl_fail(error, SL_UNSUPPORTED, "no stacks: none of the %zu threads has registers of this processor (%s)",
                 view->dump.crash.thread_count, sl_arch_name(view->dump.crash.system.arch));
+    /* the message is that of sl_minidump_read or of an sl_fail above; empty if all went well */
     view->unusable = *error->message ? error->message : NULL;
 }
 

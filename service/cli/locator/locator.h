@@ -83,7 +83,7 @@ struct locator_source_list { /* allocated in the arena */
     unsigned local;     /* number of directories so far */
     const char **roots; /* directories and files of layout `auto`: each gets an index of the files below it */
     size_t root_count;
-    size_t *root_of; /* per item: the number, from 1, of the root that it searches by one layout; 0: it is of no root */
+    size_t *root_of; /* per item: number of its root, from 1; a root has an item for each layout; 0: it has no root */
 };
 
 /* The layouts tried, in order, for a directory given without one. */

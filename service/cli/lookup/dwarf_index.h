@@ -27,7 +27,7 @@ struct dwarf_index_row {
 
 struct dwarf_index_sequence { /* rows of a line program up to an end row */
     uint64_t low, high;
-    uint32_t first, count, number; /* number: counts down in the order of the line program */
+    uint32_t first, count, number; /* number: counts down: of equal ones the last sorts first */
 };
 
 struct dwarf_index_function {
