@@ -66,6 +66,7 @@ static enum shared_result write_queue_store(struct shared_backend *to, const str
     if (queued->reason == SHARED_REFRESH) {
         uint64_t begin = loop_now_ms();
         enum shared_result there = to->exists(queued->name.text);
+        /* counts the result in metrics, and pauses a back end that keeps failing */
         breaker_note(to, SHARED_EXISTS, queued->kind->name, begin, there);
         if (there == SHARED_HIT)
             return SHARED_SKIPPED;
@@ -131,7 +132,7 @@ static void queued_contents(struct queued_write *queued, struct shared_entry *en
         sl_unmap(&pack.packed);
 }
 
-/* Writes a cached error to its back ends, in the format of error files on disk. */
+/* Writes a cached error to its back ends, in the format of error files on disk (`marker`). */
 static void queued_error(struct queued_write *queued, struct shared_entry *entry)
 {
     struct sl_buf marker = {0};

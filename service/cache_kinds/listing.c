@@ -122,7 +122,7 @@ static uint32_t begin_with(const struct source_index_request *r, struct sl_arena
     enum sl_code code;
     known.number = r->known;
     if (!r->known || !make_key(&known, arena, &key) || !cache_peek(&kind_source_index, &key, &code, &item, NULL) ||
-        code != SL_OK)
+        code != SL_OK) /* the cached result is an error */
         return 0;
     bool read = append_item_text(lines, item, NULL) == SL_OK;
     cache_release(item);

@@ -149,7 +149,7 @@ static enum sl_code run_check(const struct object_request *request, int fd, stru
         .limits = current_reader_limits(), .has_debug_id = id->has_debug_id, .debug_id = id->debug_id};
     options.has_checksum = read_checksum(id->debug_checksum, options.checksum);
     struct conversion_description about = {.size = get_file_size(fd), .location = request->file->location};
-    struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = -1};
+    struct converter_call call = {.options = CONVERTER_OPTIONS(options), .out = -1}; /* -1: it writes nothing */
     converter_add_file(&call, INPUT_FILE, fd);
     if (id->code_id.size)
         converter_add_text(&call, INPUT_CODE_ID, id->code_id);

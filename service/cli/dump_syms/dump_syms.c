@@ -81,7 +81,7 @@ bool dump_warns(const struct options *o)
     return !silent || option_given(o, "warnings");
 }
 
-/* Writes text to all outputs; false if one cannot be written. */
+/* Writes text to all outputs, also after one has failed; then false. */
 static bool write_text(void *arg, struct sl_str text)
 {
     struct dump_syms_run *d = arg;

@@ -104,7 +104,8 @@ static void hint(struct inspect_results *f, const char *format, ...)
 }
 
 /* Counts documents, embedded sources, methods and lines of a Portable PDB, and reads its Source Link rules. Charges the work for each row
- * to the budget, because many rows may share one long name. False when that is used up or memory is out. */
+ * (document.work: steps it took) to the budget, because many rows may share one long name. False when that is used up or memory is
+ * out. */
 static bool inspect_read_documents(struct inspect_results *f, const struct sl_ppdb *ppdb,
                                    const struct sl_ppdb_info *info)
 {

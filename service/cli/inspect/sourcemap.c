@@ -10,7 +10,7 @@ struct sourcemap_summary {
     /* numbers of sources, sources whose text the map contains, names, mappings, and lines of the script that have mappings */
     uint64_t sources, contents, names, tokens, lines;
     uint64_t ignored;    /* sources in the ignore list */
-    bool *ignores;       /* per source; NULL unless some are ignored */
+    bool *ignores;       /* per source: it is in the ignore list; NULL without such a list */
     bool functions;      /* has Metro's function maps */
     bool scopes;         /* has the `scopes` proposed for ECMA-426 */
     uint32_t bad_scopes; /* the first malformed item of `scopes`, counted from 1; 0: none */

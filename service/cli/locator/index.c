@@ -335,6 +335,7 @@ static bool is_listed_as(const struct indexed_object *object, enum file_type typ
 static size_t locator_index_list(const struct source_index *source, const struct object_id *id, enum file_type type,
                                  struct sl_arena *arena, struct indexed_file *files)
 {
+    /* `source` is a member of the index */
     struct file_index *index = (struct file_index *)((char *)source - offsetof(struct file_index, source));
     size_t count = 0;
     for (size_t i = 0; i < index->root_count && count < LAYOUT_MAX_PATHS && !index->plain; i++) {

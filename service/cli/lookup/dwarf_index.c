@@ -254,7 +254,7 @@ static struct dwarf_index_function *written_function_at(struct dwarf_index_unit 
             uint64_t size = f->ranges[i].end - f->ranges[i].begin;
             if (address - f->ranges[i].begin >= size || address < f->ranges[i].begin)
                 continue;
-            if (size < best_size || (size == best_size && f > best)) {
+            if (size < best_size || (size == best_size && f > best)) { /* f > best: it is later in the unit */
                 best = f;
                 best_size = size;
             }
