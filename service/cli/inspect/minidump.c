@@ -20,8 +20,11 @@ struct dump_view {
 /* Appends a line with a label; nothing if the text is empty, as the dump does not have it. */
 static void dump_line(struct sl_buf *out, const char *label, struct sl_str text)
 {
-    if (text.size)
-        sl_buf_printf(out, "  %-12s " SL_STR_FMT "\n", label, SL_STR_ARG(text));
+    if (!text.size)
+        return;
+    sl_buf_printf(out, "  %-12s ", label);
+    output_put_safe(out, text);
+    sl_buf_u8(out, '\n');
 }
 
 /* Appends a line with a time in UTC; nothing if the time is out of range. */
@@ -38,10 +41,13 @@ static void put_time(struct sl_buf *out, const char *label, int64_t seconds)
 static void put_system(const struct sl_minidump *dump, struct sl_buf *out)
 {
     const struct sl_crash_system *system = &dump->crash.system;
-    sl_buf_printf(out, "  %-12s " SL_STR_FMT "%s" SL_STR_FMT "%s" SL_STR_FMT ", %s%s\n", "System",
-                  SL_STR_ARG(system->os_name), system->os_name.size && system->os_version.size ? " " : "",
-                  SL_STR_ARG(system->os_version), system->os_build.size ? " " : "", SL_STR_ARG(system->os_build),
-                  dump->unread_processor ? dump->unread_processor : sl_arch_name(system->arch),
+    sl_buf_printf(out, "  %-12s ", "System");
+    output_put_safe(out, system->os_name);
+    sl_buf_cstr(out, system->os_name.size && system->os_version.size ? " " : "");
+    output_put_safe(out, system->os_version);
+    sl_buf_cstr(out, system->os_build.size ? " " : "");
+    output_put_safe(out, system->os_build);
+    sl_buf_printf(out, ", %s%s\n", dump->unread_processor ? dump->unread_processor : sl_arch_name(system->arch),
                   dump->is_wow64 ? ", a 32-bit program (WoW64)" : "");
 }
 
@@ -73,8 +79,10 @@ static void put_threads(const struct sl_minidump *dump, struct sl_buf *out)
 {
     for (size_t i = 0; i < dump->crash.thread_count; i++) {
         const struct sl_crash_thread *thread = &dump->crash.threads[i];
-        sl_buf_printf(out, "  %-12s %llu%s" SL_STR_FMT "%s, %zu bytes of stack\n", i ? "" : "Threads",
-                      (unsigned long long)thread->id, thread->name.size ? " " : "", SL_STR_ARG(thread->name),
+        sl_buf_printf(out, "  %-12s %llu%s", i ? "" : "Threads", (unsigned long long)thread->id,
+                      thread->name.size ? " " : "");
+        output_put_safe(out, thread->name);
+        sl_buf_printf(out, "%s, %zu bytes of stack\n",
                       thread->requesting == SL_REQUESTING_THREAD_YES ? " (crashed)" : "",
                       dump->threads[i].stack.bytes.size);
     }
@@ -88,9 +96,10 @@ static void put_modules(const struct sl_minidump *dump, struct sl_buf *out)
         char id[SL_DEBUG_ID_TEXT] = "-";
         if (module->has_debug_id)
             sl_debug_id_format(&module->debug_id, id);
-        sl_buf_printf(out, "  %-12s %#14llx %#10llx  %s  " SL_STR_FMT "\n", i ? "" : "Modules",
-                      (unsigned long long)module->address, (unsigned long long)module->size, id,
-                      SL_STR_ARG(module->code_file));
+        sl_buf_printf(out, "  %-12s %#14llx %#10llx  %s  ", i ? "" : "Modules", (unsigned long long)module->address,
+                      (unsigned long long)module->size, id);
+        output_put_safe(out, module->code_file);
+        sl_buf_u8(out, '\n');
     }
 }
 
@@ -99,6 +108,16 @@ static void put_stream(const struct sl_minidump_stream *stream, struct sl_buf *o
     const char *name = sl_minidump_stream_name(stream->type);
     sl_buf_printf(out, "  Stream       %#10x  %-26s %10u bytes at %#x%s\n", stream->type, name ? name : "unknown",
                   stream->size, stream->offset, stream->bytes.data ? "" : ", outside of the file");
+}
+
+/* Appends a line with an annotation, which may be one of the process or of a module. */
+static void put_annotation(const struct sl_minidump_annotation *annotation, struct sl_buf *out)
+{
+    sl_buf_printf(out, "  %-12s ", "Annotation");
+    output_put_safe(out, annotation->name);
+    sl_buf_u8(out, '=');
+    output_put_safe(out, annotation->value);
+    sl_buf_u8(out, '\n');
 }
 
 /* Appends the dump as text. */
@@ -122,8 +141,7 @@ static void put_dump(const struct dump_view *view, struct sl_buf *out)
         for (size_t i = 0; i < dump->crash_info_count; i++)
             dump_line(out, "Message", dump->crash_info[i]);
         for (size_t i = 0; i < dump->annotation_count; i++)
-            sl_buf_printf(out, "  %-12s " SL_STR_FMT "=" SL_STR_FMT "\n", "Annotation",
-                          SL_STR_ARG(dump->annotations[i].name), SL_STR_ARG(dump->annotations[i].value));
+            put_annotation(&dump->annotations[i], out);
         put_counts(dump, out);
         put_threads(dump, out);
         put_modules(dump, out);

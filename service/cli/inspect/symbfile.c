@@ -13,9 +13,13 @@ struct symbfile_summary {
 /* Appends " function (file:line)" of a record; without file if that is unknown. */
 static void print_place(struct symbfile_summary *s, struct sl_str function, struct sl_str file, uint32_t line)
 {
-    sl_buf_printf(&s->out, " " SL_STR_FMT, SL_STR_ARG(function));
-    if (file.size)
-        sl_buf_printf(&s->out, " (" SL_STR_FMT ":%u)", SL_STR_ARG(file), line);
+    sl_buf_u8(&s->out, ' ');
+    output_put_safe(&s->out, function);
+    if (file.size) {
+        sl_buf_cstr(&s->out, " (");
+        output_put_safe(&s->out, file);
+        sl_buf_printf(&s->out, ":%u)", line);
+    }
     sl_buf_u8(&s->out, '\n');
 }
 
