@@ -280,6 +280,15 @@ def a_dump():
     return dump.crash(7, 11, 1, 0x45)
 
 
+def test_control_characters_of_symbfiles_are_escaped(work, files):
+    """A function name with ESC must not reach a terminal."""
+    path = os.path.join(work, "escape")
+    with open(path, "wb") as f:  # as in lib/symbfile/symbfile.h: header, string table, one range
+        f.write(b"symbfile" + bytes.fromhex("0001 05040a03") + b"a.c" + bytes.fromhex("190260c00c10241a04") + b"m\x1b[A"
+                + bytes.fromhex("5000420a0a0300081012032627 29"))
+    contains(ok("inspect", "--symbols", path), "  m\\x1b[A (a.c:38)\n")
+
+
 def test_minidump_is_inspected(work, files):
     path, cut = os.path.join(work, "x.dmp"), os.path.join(work, "cut.dmp")
     whole = a_dump().done()
