@@ -45,7 +45,7 @@ static void write_combined(const struct request *r)
     struct sl_buf line = {0};
     strftime(date, sizeof date, "%d/%b/%Y:%H:%M:%S +0000", gmtime_r(&now, &tm));
     put_combined(&line, x->client);
-    sl_buf_cstr(&line, " - ");
+    sl_buf_cstr(&line, " - "); /* "-": the client's identity of RFC 1413, which no server asks for */
     put_combined(&line, or_dash(x->key_id));
     sl_buf_printf(&line, " [%s] \"", date);
     put_combined(&line, or_dash(x->method));
@@ -94,7 +94,7 @@ static void write_line(const struct request *r, enum log_level level, double dur
     count = add_if_any(fields, count, "traceparent", cut(http_header(x, "traceparent"), AGENT_MAX_LOGGED));
     if (r->connection->tls)
         fields[count++] = (struct log_field)LOG_STR("tls", tls_version(r->connection->tls));
-    if (r->aborted)
+    if (r->aborted) /* why the connection ended before the response: "reset", "slow", .. */
         fields[count++] = (struct log_field)LOG_STR("aborted", r->aborted);
     fields[count] = (struct log_field){.key = NULL};
     /* NULL: no rate limit */
@@ -102,7 +102,7 @@ static void write_line(const struct request *r, enum log_level level, double dur
 }
 
 /* Returns the counter for route, method and status. Each route caches its first SERIES_PER_ROUTE counters, so that most requests need
- * no look-up by labels (metric_series). */
+ * no look-up by labels (metric_series). A HEAD request is counted as such, although its route has the method GET. */
 static struct metric_series *requests_series(struct request *r, struct route_series *route)
 {
     /* "none": the head could not be parsed. "other": unknown methods share one series, as clients choose them freely. */
@@ -142,7 +142,7 @@ static void count(struct request *r, double seconds)
         route->bytes_out = metric_series(METRIC_HTTP_RESPONSE_BYTES, pattern, NULL, NULL);
     }
     metric_series_add(requests_series(r, route), 1);
-    metric_series_observe(route->duration, seconds);
+    metric_series_observe(route->duration, seconds); /* a histogram */
     metric_series_add(route->bytes_in, r->body.received);
     metric_series_add(route->bytes_out, r->bytes_out);
 }
@@ -157,7 +157,7 @@ void access_record(struct request *r)
     int access = r->server->options.access;
     if (!health)
         count(r, ms / 1e3);
-    if (r->x.route && r->x.route->page_view)
+    if (r->x.route && r->x.route->page_view) /* a metric of Mozilla's symbolication service Eliot */
         metric_add(METRIC_ELIOT_PAGEVIEW, 1, r->x.route->pattern,
                    strcmp(r->x.route->method, "GET") == 0 ? "get" : "post", NULL);
     if (r->aborted)

@@ -9,7 +9,7 @@
 /* True for a proxy whose X-Forwarded-For and X-Request-ID are believed. */
 static bool is_trusted(const struct http_server *server, struct sl_str address)
 {
-    uint8_t bytes[16];
+    uint8_t bytes[16];                         /* an IPv6 address; IPv4 as ::ffff:10.1.2.3 */
     if (sl_str_equal(address, SL_STR("unix"))) /* what connection_peer returns for a Unix socket */
         return server->trust_unix;
     if (!network_address(address, bytes))
@@ -34,7 +34,7 @@ struct forwarded_for_list {
 };
 
 /* Removes the last remaining entry from the list and sets `*entry` to it; false if there is none. Reads the headers named
- * X-Forwarded-For from the last to the first. */
+ * X-Forwarded-For from the last to the first: list->header is the index of the current one, list->left what remains of its value. */
 static bool cut_last(struct forwarded_for_list *list, struct sl_str *entry)
 {
     while (list->left.size == 0) {
@@ -53,7 +53,8 @@ static bool cut_last(struct forwarded_for_list *list, struct sl_str *entry)
 }
 
 /* Each proxy appends the address that it was connected from. So from the end, the first address that is not a trusted proxy is the
- * client; what precedes it may be invented. An entry that is no address ends the search at the proxy that sent it. */
+ * client; what precedes it may be invented. An entry that is no address ends the search at the proxy that sent it. `peer` is the address
+ * at the other end of the socket. */
 static struct sl_str client_address(const struct request *r, struct sl_str peer)
 {
     struct forwarded_for_list list = {.x = &r->x, .header = r->x.header_count};

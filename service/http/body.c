@@ -53,10 +53,10 @@ bool body_reserve(struct request *r)
     if (!entry) /* the body has arrived, the limit is reached, or out of memory */
         return has_arrived || small;
     if (!small && entry->bodies > free) {
-        address_remove_entry(server, entry);
+        address_remove_entry(server, entry); /* only if all its counters are 0, as those of a new entry */
         return false;
     }
-    entry->halves++; /* counts small bodies, too */
+    entry->halves++; /* incomplete bodies of the address, small ones included */
     entry->bodies += !small;
     server->bodies += !small;
     r->body.in_flight_of = entry;
@@ -162,7 +162,7 @@ static enum sl_code wait_for_bytes(struct request *r)
             return SL_CANCELLED;
         body->reader = fiber_self();
         connection_read(r->connection, true);
-        bool go_on = fiber_suspend();
+        bool go_on = fiber_suspend(); /* false: the request was cancelled */
         body->reader = NULL;
         if (!go_on)
             return SL_CANCELLED;

@@ -161,7 +161,7 @@ enum sl_code http_body(struct http_exchange *x, struct sl_bytes *body)
     switch (code = memory_reserve(&x->memory, body->size * x->route->body_weight, NULL)) {
     case SL_OK:
     case SL_CANCELLED: return code;
-    case SL_UNSUPPORTED: return body_refuse(r, 413, NULL);
+    case SL_UNSUPPORTED: return body_refuse(r, 413, NULL); /* more than the whole memory budget */
     default: metric_add(METRIC_HTTP_REFUSED, 1, "memory", NULL, NULL); return body_refuse(r, 503, BODY_NO_MEMORY);
     }
 }

@@ -128,7 +128,7 @@ void connection_abort(struct connection *c, bool reset)
     if (!reset)
         send_close_notify(c);
     c->dead = true;
-    loop_waiter_leave(&c->turn);
+    loop_waiter_leave(&c->turn); /* does not wait for its turn to read any more */
     c->server->closing++;
     server_timer(c, TIMEOUT_NONE);
     connection_state(c, STATE_CLOSING);
@@ -226,15 +226,15 @@ static size_t receive_head(struct connection *c, struct sl_bytes data)
         connection_abort(c, false);
         return data.size;
     }
-    r->body.here = data.size - size;
+    r->body.here = data.size - size; /* bytes of the body that arrived with the head */
     parse_head(r, (struct sl_bytes){data.data, size}, c->scan.lines);
-    bool rest = !r->message_done && !r->framing_error;
-    connection_state(c, rest ? STATE_BODY : STATE_WORK);
-    server_timer(c, rest ? body_timeout(r) : TIMEOUT_NONE);
+    bool expects_body = !r->message_done && !r->framing_error;
+    connection_state(c, expects_body ? STATE_BODY : STATE_WORK);
+    server_timer(c, expects_body ? body_timeout(r) : TIMEOUT_NONE);
     return size;
 }
 
-/* Passes bytes to the body; returns how many belong to it. */
+/* Passes bytes to the body; returns how many belong to it. At its end the connection's state becomes STATE_WORK (body_over). */
 static size_t receive_body(struct connection *c, struct sl_bytes data)
 {
     struct request *r = c->request;
@@ -260,7 +260,7 @@ static void connection_keep(struct connection *c, struct sl_bytes rest)
 }
 
 /* Called after bytes of a request were parsed: starts the handler, unless it would only wait for a small body; finishes a request that
- * was answered before its body had ended, if it has now. */
+ * was answered before its body had ended, if it has now. turn.taken: request_start was called already, and the request waits in a queue. */
 static void continue_request(struct connection *c)
 {
     struct request *r = c->request;
@@ -474,7 +474,7 @@ static void receive_encrypted(struct connection *c, struct sl_bytes encrypted)
             return;
     }
     bool was_sent = tls_output(c->tls)->size == 0 || send_tls_output(c);
-    handshake_done(c);
+    handshake_done(c); /* again, for a handshake that ended without data after it; does nothing otherwise */
     if (result == TLS_FAILED)
         tls_broken(c);
     else if (!was_sent)
@@ -540,7 +540,7 @@ static void on_turn(struct loop_waiter *waiter)
     if (size == READ_BUFFER)
         loop_waiter_enter(&c->turn, on_turn);
     else
-        uv_read_start(&c->uv.stream, on_alloc, on_read);
+        uv_read_start(&c->uv.stream, on_alloc, on_read); /* which read_in_turn stopped */
 }
 
 /* Stops reading until it is the connection's turn in the queue of all that wait for the loop (on_turn). */
@@ -611,7 +611,8 @@ static void expired_write(struct connection *c)
         c->unsent = unsent;
         c->write_progress_ms = now;
     }
-    uint64_t sent = c->request ? c->request->bytes_out : 0;
+    uint64_t sent =
+        c->request ? c->request->bytes_out : 0; /* by earlier writes; the running one has answer_size bytes */
     /* if more is unsent, libuv is still sending a 100 Continue that was queued before the response */
     if (unsent < c->answer_size)
         sent += c->answer_size - unsent;
@@ -633,7 +634,7 @@ void connection_handle_timeout(struct connection *c)
     server_timer(c, TIMEOUT_NONE);
     switch (timeout < TIMEOUT_FAMILY ? timeout : TIMEOUT_BODY) {
     case TIMEOUT_HEADER:
-    case TIMEOUT_RESERVE:
+    case TIMEOUT_RESERVE: /* the header timeout of a connection accepted above max_connections */
         if (c->state == STATE_HEAD) {
             struct request *r = connection_refuse(c, 408, "request head took too long");
             if (r)
@@ -673,8 +674,8 @@ void connection_accept(struct http_listener *listener, int fd)
         connection_abort(c, false);
         return;
     }
-    c->reserve = server_is_full(server); /* accepted above max_connections: for health checks only */
-    c->operators = listener->admin || !server->has_admin;
+    c->reserve = server_is_full(server);                  /* accepted above max_connections: for health checks only */
+    c->operators = listener->admin || !server->has_admin; /* may request operators' routes */
     c->loopback = listener->loopback;
     metric_add(METRIC_HTTP_CONNECTIONS_TOTAL, 1, c->reserve ? "over_limit" : "accepted", NULL, NULL);
     if (listener->tls && !(c->tls = tls_accept(server->tls))) {

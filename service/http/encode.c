@@ -36,7 +36,7 @@ struct coding_weights {
  * (RFC 9110, 12.5.3). */
 static struct coding_weights parse_weights(struct sl_str accept)
 {
-    int gzip = -1, zstd = -1, any = -1;
+    int gzip = -1, zstd = -1, any = -1; /* any: of `*`; -1 = not named */
     for (size_t at = 0; at < accept.size;) {
         const char *comma = memchr(accept.data + at, ',', accept.size - at);
         size_t end = comma ? (size_t)(comma - accept.data) : accept.size;
@@ -107,7 +107,7 @@ static void encode_gzip(struct encode_job *job)
 {
     z_stream z = {0};
     /* zlib counts in 32 bits, and the result may be larger than the input; window bits: 15 is the largest window, 16 more stand for a gzip
-     * header */
+     * header; 8 is zlib's default memory level */
     if (job->in.size > UINT32_MAX / 2 || deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
         job->out.failed = true;
         return;

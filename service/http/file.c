@@ -18,7 +18,8 @@ static bool parse_digits(struct sl_str text, size_t at, size_t count, int *numbe
     return good;
 }
 
-/* Accepts "Sun, 06 Nov 1994 08:49:37 GMT" only; the two obsolete formats count as absent. */
+/* Converts a date like "Sun, 06 Nov 1994 08:49:37 GMT" to seconds since the epoch. False for any other text, also for HTTP's two obsolete
+ * formats. */
 bool http_date_parse(struct sl_str text, int64_t *seconds)
 {
     struct tm tm = {0};
@@ -160,7 +161,7 @@ struct file_part file_evaluate_conditions(struct http_exchange *x)
     header_is_set(x, "ETag", &tag);
     if (x->file_modified_s > 0) {
         struct sl_str date = format_date(&x->arena, x->file_modified_s);
-        x->header_lost |= !date.data;
+        x->header_lost |= !date.data; /* out of memory: the response is not sent */
         http_set_header(x, "Last-Modified", date);
     }
     if (x->status != 200) /* conditions and ranges apply to successful responses only (RFC 9110, 13.2.1) */

@@ -131,7 +131,7 @@ static int bind_unix(struct http_listener *listener, const char *path, const cha
     int result = bind_socket(listener, &address, sizeof address);
     if (result)
         return result;
-    listener->bound = true;
+    listener->bound = true; /* listener_close removes the socket file */
     return share_with_group(path, listener->server->options.unix_group, what);
 }
 

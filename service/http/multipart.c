@@ -172,7 +172,8 @@ struct multipart *multipart_new(struct sl_arena *arena, struct sl_str boundary,
     memcpy(m->delimiter, "\r\n--", 4);
     memcpy(m->delimiter + 4, boundary.data, boundary.size);
     m->delimiter_size = boundary.size + 4;
-    m->matched = m->assumed = 2; /* the first delimiter may be at the very beginning, without a line end */
+    /* CR LF count as matched: the first delimiter may be at the very beginning, without a line end */
+    m->matched = m->assumed = 2;
     return m;
 }
 
@@ -185,8 +186,8 @@ static enum sl_code pass_contents(struct multipart *m, const void *data, size_t 
 }
 
 /* Passes contents on up to the next delimiter. Returns at its end with m->matched == m->delimiter_size, else with all of `*in` used; a
- * begun delimiter at the end of `*in` is held back as m->matched. The delimiter has CR only as its first byte, so after a mismatch no
- * shorter prefix of it can match, and the search continues at the mismatching byte. */
+ * begun delimiter at the end of `*in` is held back as m->matched, of which m->assumed bytes are no content. The delimiter has CR only as its
+ * first byte, so after a mismatch no shorter prefix of it can match, and the search continues at the mismatching byte. */
 static enum sl_code scan_data(struct multipart *m, struct sl_bytes *in, struct sl_error *error)
 {
     const uint8_t *start = in->data, *end = in->data + in->size, *at = start;
@@ -282,7 +283,8 @@ static enum sl_code read_headers(struct multipart *m, struct sl_bytes *in, struc
             continue;
         m->headers_size -= empty ? 2 : 4;
         m->where = DATA;
-        m->matched = m->assumed = 2; /* in an empty part, the line end of the headers also begins the delimiter */
+        /* CR LF count as matched: in an empty part, the line end of the headers also begins the delimiter */
+        m->matched = m->assumed = 2;
         return begin_part(m, error);
     }
     return SL_OK;
@@ -293,7 +295,7 @@ enum sl_code multipart_feed(struct multipart *m, struct sl_bytes data, struct sl
     enum sl_code code = SL_OK;
     while (code == SL_OK && data.size > 0) {
         switch (m->where) {
-        case PREAMBLE:
+        case PREAMBLE: /* scanned likewise, but dropped by pass_contents */
         case DATA: {
             code = scan_data(m, &data, error);
             if (code == SL_OK && m->matched == m->delimiter_size)

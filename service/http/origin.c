@@ -69,7 +69,7 @@ bool origin_check_host(struct request *r)
         http_reply_error(&r->x, 421, "host not allowed");
         return false;
     }
-    /* host_count 0: HTTP/1.0, which browsers do not send */
+    /* loopback_hosts: no proxy is configured, which would pass on other names; host_count 0: HTTP/1.0, which browsers do not send */
     if (!options->loopback_hosts || !r->connection->loopback || r->host_count == 0 || is_local_name(r->host))
         return true;
     http_reply_error(
@@ -145,6 +145,7 @@ bool origin_check_form(struct request *r)
 {
     struct http_exchange *x = &r->x;
     struct sl_str origin = http_header(x, "origin"), listed;
+    /* browsers send other methods and content types only after a preflight, which origin_allow answers */
     if (!origin.data || r->parser.method != HTTP_POST || !is_of_form(http_header(x, "content-type")) ||
         is_own(r, origin) || is_listed(r, &listed))
         return true;
@@ -167,7 +168,7 @@ bool origin_allow(struct request *r, bool wrong_method)
         wrong_method && r->parser.method == HTTP_OPTIONS && http_header(x, "access-control-request-method").data;
     if (!preflight)
         return false;
-    if (header_is_set(x, "Allow", &allowed))
+    if (header_is_set(x, "Allow", &allowed)) /* by route_find, for the wrong method */
         http_set_header(x, "Access-Control-Allow-Methods", allowed);
     if (wanted.size)
         http_set_header(x, "Access-Control-Allow-Headers", wanted);

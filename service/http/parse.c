@@ -369,7 +369,7 @@ static void route_request(struct request *r)
         x->route = NULL;
         status = 404;
     }
-    if (status != 404 && origin_allow(r, status == 405))
+    if (status != 404 && origin_allow(r, status == 405)) /* true: it has answered a preflight */
         return;
     if (status) {
         http_reply_error(x, status, status == 400 ? "malformed path" : status == 503 ? BODY_NO_MEMORY : NULL);
@@ -388,7 +388,8 @@ void parse_head(struct request *r, struct sl_bytes head, unsigned lines)
     struct http_exchange *x = &r->x;
     char *copy = sl_arena_strndup(&x->arena, (const char *)head.data, head.size);
     r->header_capacity = lines;
-    x->headers = SL_ARENA_ARRAY(&x->arena, struct http_header, lines + 1);
+    x->headers =
+        SL_ARENA_ARRAY(&x->arena, struct http_header, lines + 1); /* + 1: headers[header_count] always exists */
     if (!copy || !x->headers) {
         parse_refuse(r, 503, "not enough memory for this request");
         return;

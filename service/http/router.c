@@ -202,7 +202,8 @@ static int method_not_allowed(struct http_exchange *x, const struct http_route *
 }
 
 /* Looks for a route among those without or, unless `literal`, with captures. If found, sets x->route and returns 0, or the HTTP status if
- * a captured segment is invalid. Else returns -1. `*other_method`, if NULL, becomes the first route of the path with another method. */
+ * a captured segment is invalid. Else returns -1. `*other_method`, if NULL, becomes the first route of the path with another method.
+ * is_there: false if the API says that the object in the path does not exist. */
 static int try_routes(struct http_exchange *x, const struct http_route *routes, bool literal,
                       const struct http_route **other_method)
 {

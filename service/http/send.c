@@ -202,7 +202,7 @@ static bool seal_and_write(struct request *r, uv_buf_t **bufs, unsigned *count)
             memmove(out->data, out->data + done, out->size);
         else if (out->capacity > KEEP_SEALED)
             sl_buf_free(out);
-    } while (*count > 0 && !tls_output(c->tls)->size);
+    } while (*count > 0 && !tls_output(c->tls)->size); /* the socket took all, and more is to be encrypted */
     return true;
 }
 
@@ -421,8 +421,8 @@ static void share_large_body(struct http_exchange *x)
 bool send_reset(struct request *r)
 {
     const struct http_exchange *x = &r->x;
-    bool later = x->status == 429 || x->status == 500 || x->status == 503;
-    if (!later || !x->route || !x->route->family->prefers_reset || !x->route->family->prefers_reset(x))
+    bool may_retry = x->status == 429 || x->status == 500 || x->status == 503; /* another attempt may succeed */
+    if (!may_retry || !x->route || !x->route->family->prefers_reset || !x->route->family->prefers_reset(x))
         return false;
     r->aborted = "refused";
     connection_abort(r->connection, true);
@@ -446,7 +446,8 @@ void send_answer(struct request *r)
     share_large_body(x);
     begin_response(r);
     uint64_t length = x->file ? part.size : x->content ? shared_blob_size(x->content) : x->body.size;
-    uv_buf_t bufs[2] = {make_head(r, length), uv_buf_init((char *)x->body.data, 0)};
+    uv_buf_t bufs[2] = {make_head(r, length),
+                        uv_buf_init((char *)x->body.data, 0)}; /* 0: the last branch sets the size */
     if (!bufs[0].base) {
         connection_abort(c, true);
     } else if (r->head_only || !has_length(x->status)) {

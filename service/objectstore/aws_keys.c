@@ -166,6 +166,7 @@ static enum sl_code from_instance(struct keys_request *a)
     if (code != SL_OK)
         return code;
     sl_buf_cstr(&path, roles);
+    /* the first line of the response is the role's name */
     fetch_encode(&path, (struct sl_str){answer.data, strcspn(answer.data, "\r\n")}, false);
     const char *role = sl_buf_move_to_arena(&path, &a->arena).data;
     code = request_machine(a, NULL, role ? join_url(a, base, role) : NULL, token, &answer);

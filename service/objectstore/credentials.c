@@ -66,7 +66,7 @@ static struct cached_credentials find_slot(const struct object_store *store)
 }
 
 /* Called by the cache to get new credentials; `*for_ns`: how long to cache them. Symbol sources are only read, so the tokens for them
- * do not permit to write. */
+ * do not permit to write (Google's scopes devstorage.read_only and devstorage.read_write). */
 static enum sl_code request_credentials(const void *context, struct sl_buf *text, uint64_t *for_ns,
                                         struct sl_error *error)
 {

@@ -10,7 +10,8 @@
 
 /* ---- requests ---- */
 
-/* Sets the URL "<HOST><before><bucket>/o<between><key><after>" (bucket and key percent-encoded) and the header Authorization. */
+/* Sets the URL "<HOST><before><bucket>/o<between><key><after>" (bucket and key percent-encoded) and the header Authorization. For example,
+ * `before` "storage/v1/b/", `between` "/" and `after` "?alt=media" make the URL of an object's contents. */
 static enum sl_code gcs_prepare(struct bucket_request *request, const char *before, const char *between,
                                 const char *after, struct sl_error *error)
 {
@@ -223,7 +224,7 @@ static bool read_list(struct sl_json *j, struct sl_str after, struct object_list
                 struct gcs_item item = {.name = {NULL, 0}};
                 sl_json_read_object(j, fields, &item);
                 if (item.name.data && !sl_str_equal(item.name, after))
-                    object_list_add(list, item.name, item.updated);
+                    object_list_add(list, item.name, item.updated); /* sets list->failed or ->more if it cannot */
             }
             continue;
         }

@@ -83,7 +83,7 @@ enum sl_code object_store_open(struct object_store *store, const struct bucket_c
     return config->s3_name.data ? open_s3(store, arena, key, error) : open_gcs(store, arena, key, error);
 }
 
-/* Copies the keys from the store, as they may come from the environment or a file instead of its configuration. */
+/* Copies the keys and the region from the store, as they may come from the environment or a file instead of its configuration. */
 bool object_store_directory_config(const struct object_store *store, struct sl_arena *arena, struct sl_str directory,
                                    struct bucket_config *config)
 {
@@ -144,7 +144,7 @@ static enum sl_code begin(struct bucket_request *request, const struct object_st
                                             .timeout_ns = call->timeout_ns,
                                             .attempts = call->attempts,
                                             .keep_wrapper = !call->unwrap,
-                                            .whole = !store->is_source,
+                                            .whole = !store->is_source, /* no ranges */
                                             .refuse_empty = call->refuse_empty,
                                             .refuse_pages = call->refuse_pages,
                                             .refused = object_refused,
@@ -299,7 +299,8 @@ enum sl_code object_list(const struct object_store *store, struct sl_str prefix,
     struct object_store_call call = {.max_size = OBJECT_LIST_BYTES};
     struct sl_str last = {"", 0}; /* `after` with the bucket's prefix */
     *list = (struct object_list){.count = 0};
-    list->skipped = bucket_key(&list->arena, store->config, SL_STR(""));
+    list->skipped =
+        bucket_key(&list->arena, store->config, SL_STR("")); /* the bucket's prefix: not part of listed names */
     enum sl_code code = begin(&request, store, &call, prefix, NULL, error);
     if (after.size)
         last = bucket_key(&request.arena, store->config, after);

@@ -237,6 +237,7 @@ static void s3_take_text(void *arg, const char *element, unsigned depth, struct 
         sl_buf_str(&s->modified, text);
     } else if (depth == 2 && strcmp(element, "Contents") == 0) {
         s->list->failed |= s->key.failed || s->modified.failed;
+        /* sets list->failed or ->more if it cannot */
         object_list_add(s->list, sl_buf_view(&s->key), sl_buf_view(&s->modified));
     }
 }

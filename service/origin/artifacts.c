@@ -41,7 +41,8 @@ static struct sl_str artifact_url(const struct source *source, const struct arti
 {
     size_t most = query->stem_count + query->debug_id_count + OTHER_PAIRS, count = 0;
     struct query_pair *pairs = SL_ARENA_ARRAY(arena, struct query_pair, most);
-    char(*ids)[SL_DEBUG_ID_TEXT] = sl_arena_zalloc(arena, query->debug_id_count + 1, SL_DEBUG_ID_TEXT);
+    char(*ids)[SL_DEBUG_ID_TEXT] =
+        sl_arena_zalloc(arena, query->debug_id_count + 1, SL_DEBUG_ID_TEXT); /* never empty */
     struct sl_str url = {NULL, 0};
     if (pairs && ids) {
         if (query->release.size)
