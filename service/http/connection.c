@@ -168,7 +168,7 @@ static struct request *connection_refuse(struct connection *c, int status, const
         return NULL;
     }
     server_timer(c, TIMEOUT_NONE);
-    connection_state(c, STATE_WORK);
+    connection_state(c, STATE_WORK); /* the response is being made */
     set_client_and_request_id(r);
     parse_refuse(r, status, detail);
     metric_add(METRIC_HTTP_ABORTED, 1, status == 408 ? "header_timeout" : "framing", NULL, NULL);
@@ -213,7 +213,7 @@ static size_t receive_head(struct connection *c, struct sl_bytes data)
     }
     size_t size = 0;
     enum head_result result = head_scan(&c->scan, data, &c->server->options, &size);
-    if (result == HEAD_MORE && cannot_be_http(c, data))
+    if (result == HEAD_MORE && cannot_be_http(c, data)) /* refused before its end is known */
         result = HEAD_BAD;
     if (result == HEAD_MORE)
         return 0;
@@ -297,7 +297,7 @@ static void connection_consume(struct connection *c, struct sl_bytes data)
         /* a client that has begun to send its body does not wait for 100 Continue */
         if (c->state == STATE_BODY && at < data.size)
             at += receive_body(c, (struct sl_bytes){data.data + at, data.size - at});
-        else if (r->interim_due && !r->x.status)
+        else if (r->interim_due && !r->x.status) /* the client waits for 100 Continue */
             send_interim(r);
         /* remains true for a refused request: its client may never send the body, so rest_is_small does not wait for it */
         r->interim_due &= r->x.status != 0;

@@ -151,7 +151,8 @@ void encode_body(struct request *r)
 {
     struct http_exchange *x = &r->x;
     struct sl_str type, set;
-    size_t size = x->content ? shared_blob_size(x->content) : x->body.size;
+    size_t size =
+        x->content ? shared_blob_size(x->content) : x->body.size; /* content: a shared body, may be in a file */
     if (r->http10 || !r->accept_encoding.size || x->file || size < r->server->options.compress_min ||
         !header_is_set(x, "Content-Type", &type) || !type_compresses(type) ||
         header_is_set(x, "Content-Encoding", &set))

@@ -45,7 +45,7 @@ static void request_recycle(struct request *r)
     struct http_server *server = r->server;
     body_finish(r);
     shared_blob_release(r->x.content);
-    memory_resize(&r->x.memory, 0);
+    memory_resize(&r->x.memory, 0); /* returns what the request has reserved of the memory budget */
     if (r->x.body.capacity > KEEP_BODY || r->x.body.failed)
         sl_buf_free(&r->x.body);
     if (r->x.arena.used > KEEP_ARENA)
@@ -117,7 +117,7 @@ static void exchange_run(void *arg)
     fiber_set_request_id(x->request_id);
     if (r->trace.size || r->baggage.size)
         fiber_set_trace(r->trace, r->baggage);
-    if (!x->status && !r->message_done && !x->route->body_limit)
+    if (!x->status && !r->message_done && !x->route->body_limit) /* the route takes no body */
         drop_body(r);
     if (!x->status && !c->dead)
         x->route->handler(x);
@@ -127,7 +127,7 @@ static void exchange_run(void *arg)
         send_answer(r);
     else if (!r->aborted)
         r->aborted = "reset";
-    if (x->file_release)
+    if (x->file_release) /* the sent file is not needed any more */
         x->file_release(x->file_arg);
     x->waited_ns += fiber_waited_ns();
     access_record(r);

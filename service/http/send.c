@@ -438,12 +438,12 @@ void send_answer(struct request *r)
     struct file_part part = {0, 0};
     if (send_reset(r))
         return;
-    check_body(x);
+    check_body(x); /* a body that ran out of memory becomes an error */
     if (x->file)
         part = file_evaluate_conditions(x);
     else
         encode_body(r);
-    share_large_body(x);
+    share_large_body(x); /* sets x->content: charged to the memory budget, and can be moved to a file */
     begin_response(r);
     uint64_t length = x->file ? part.size : x->content ? shared_blob_size(x->content) : x->body.size;
     uv_buf_t bufs[2] = {make_head(r, length),
@@ -480,7 +480,7 @@ void send_now(struct request *r)
         request_answered(r);
         return;
     }
-    check_body(x);
+    check_body(x); /* a body that ran out of memory becomes an error */
     begin_response(r);
     uv_buf_t both[2] = {make_head(r, x->body.size), uv_buf_init((char *)x->body.data, (unsigned)x->body.size)};
     uv_buf_t *bufs = both;

@@ -293,7 +293,7 @@ static enum sl_code request_from_machine(struct fetch_request *request, struct s
     struct fetch_header flavor = {SL_STR("Metadata-Flavor"), {SL_STR("Google")}};
     request->headers = &flavor;
     request->header_count = 1;
-    request->own = true;
+    request->own = true; /* metadata addresses are allowed; no proxy, no redirects */
     request->timeout_ns = MACHINE_S * SECOND_NS;
     return google_request(request, token, life_s, error);
 }

@@ -72,7 +72,7 @@ struct object_store object_store_of_source(const struct bucket_config *config, c
         .is_source = true,
         .is_trusted = is_trusted,
         .keys = {secret_open(config->access_key), secret_open(config->secret_key), secret_open(config->session_token)},
-        .account = {secret_open(config->private_key), config->client_email, {NULL, 0}}};
+        .account = {secret_open(config->private_key), config->client_email, {NULL, 0}}}; /* token_url: Google's */
 }
 
 enum sl_code object_store_open(struct object_store *store, const struct bucket_config *config, const char *label,

@@ -94,7 +94,7 @@ static enum sl_code s3_prepare(struct bucket_request *request, const char *metho
     for (size_t i = 0; i < signing->field_count; i++)
         object_header(request, signing->fields[i].name, signing->fields[i].value);
     request->fetch.method = strcmp(method, "GET") == 0 ? NULL : method; /* NULL: GET */
-    request->fetch.sign = sign;
+    request->fetch.sign = sign; /* fetch signs again for each attempt, as a signature expires */
     request->fetch.url = sign(request, &request->arena);
     return request->fetch.url ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }

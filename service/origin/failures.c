@@ -114,7 +114,7 @@ static void begin_to_fail(struct failing *f, uint64_t due_ms)
 static void count_failure(struct failing *f)
 {
     uint64_t now = loop_now_ms();
-    begin_to_fail(f, now + PROBE_MS);
+    begin_to_fail(f, now + PROBE_MS); /* the time of the next probe, if this is the first failure */
     f->since_ms = f->in_a_row ? f->since_ms : now;
     f->in_a_row++;
     f->is_outage = f->is_outage || f->in_a_row >= MANY || (f->in_a_row > 1 && now - f->since_ms >= PROBE_MS);
@@ -122,9 +122,11 @@ static void count_failure(struct failing *f)
 }
 
 /* Records a response: failures before it are invalid and may be retried at once. If files go on failing although the source
- * responds, the failures are about these files: then each further recovery must wait twice as long, up to LONGEST_MS. */
+ * responds, the failures are about these files: then each further recovery must wait twice as long, up to LONGEST_MS. f->pause_ms is that
+ * wait, counted from the last recovery; after an outage it is PROBE_MS. */
 static void record_recovery(struct failing *f)
 {
+    /* UINT64_MAX: no recovery so far */
     uint64_t now = loop_now_ms(), since = f->recovered_ns ? now - f->recovered_ms : UINT64_MAX;
     f->in_a_row = 0;
     /* too soon after the last recovery: cached failures stay valid */
@@ -205,7 +207,7 @@ void origin_hurry_probe(struct sl_str source, struct sl_str location)
 {
     char text[NAME_BYTES];
     struct failing_source *s = known.failing ? sl_map_get(&known.map, source_name(source, location, text)) : NULL;
-    struct failing *f = s ? &s->kinds[UNREACHABLE] : NULL;
+    struct failing *f = s ? &s->kinds[UNREACHABLE] : NULL; /* not REFUSED: the source responds, but denies access */
     uint64_t now = loop_now_ms();
     if (f && f->is_failing && f->due_ms > now && wall_ns() - f->last_ns >= HURRIED_MS * MS_NS)
         f->due_ms = now;

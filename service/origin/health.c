@@ -59,7 +59,7 @@ static void log_change(struct source_health_record *record)
     record->next_line_ms = loop_now_ms() + 60000;
     if (failing)
         log_warn("fetch", line, LOG_STR("source", record->id), LOG_STR("error", record->seen.last_error));
-    else
+    else /* a warning as well: logged at the same levels as the failure */
         log_warn("fetch", line, LOG_STR("source", record->id));
 }
 

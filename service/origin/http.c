@@ -31,7 +31,8 @@ struct http_source_base {
     struct sl_str scheme, user, host, path, query;
 };
 
-/* Splits a base URL; drops its fragment. False if it has no scheme with "://", or no host. */
+/* Splits a base URL into scheme (with "://"), user info (with "@"), host and port, path, and query (with "?"); drops its fragment. False if
+ * it has no scheme with "://", or no host. */
 static bool http_split(struct sl_str text, struct http_source_base *base)
 {
     *base = (struct http_source_base){0};
@@ -184,6 +185,7 @@ static void note_field(void *note, struct sl_str name, struct sl_str value)
 static bool make_header(const struct remote_file *file, struct sl_arena *arena, struct fetch_request *request)
 {
     const struct source *source = file->source;
+    /* 3: SymbolChecksum, X-Forwarded-For, Via */
     struct fetch_header *headers = SL_ARENA_ARRAY(arena, struct fetch_header, source->header_count + 3);
     size_t count = 0;
     if (!headers)

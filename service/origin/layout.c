@@ -155,7 +155,7 @@ static struct sl_str pe(struct layout_parts *p, bool ssqp)
     struct sl_str name = ssqp ? cased(p, p->code_file, false) : p->code_file, c = p->code_id;
     if (!name.data || !c.size || (!ssqp && c.size < 8))
         return (struct sl_str){NULL, 0};
-    size_t stamp = ssqp ? 0 : 8;
+    size_t stamp = ssqp ? 0 : 8; /* digits to write in upper case */
     struct sl_str upper = cased(p, layout_part(c, 0, stamp), true);
     return text(p, SL_STR_FMT "/" SL_STR_FMT SL_STR_FMT "/" SL_STR_FMT, SL_STR_ARG(name), SL_STR_ARG(upper),
                 SL_STR_ARG(layout_part(c, stamp, c.size)), SL_STR_ARG(name));
@@ -187,7 +187,7 @@ static struct sl_str pdb_bundle(struct layout_parts *p, bool ssqp)
 /* ---- layouts ---- */
 
 /* Adds the paths of a source bundle in the native layout: beside the debug file of this object type, and beside the Breakpad file unless
- * that is the same path. */
+ * that is the same path. BLOCK_PDB, for example, means the function pdb. */
 static void native_bundle(struct layout_parts *p, struct paths *out)
 {
     switch (object_type_rows[p->id->type].bundle) {
@@ -453,6 +453,7 @@ bool layout_reverse(struct sl_arena *arena, struct sl_str path, struct object_id
         enum file_type type;
         enum object_type object;
     } rows[] = {
+        /* suffix of <name> and prefix of <signature>, as in _.debug/elf-buildid-sym-<id>/_.debug */
         {".debug", "elf-buildid-sym-", FILE_ELF_DEBUG, OBJECT_ELF},
         {"", "elf-buildid-", FILE_ELF_CODE, OBJECT_ELF},
         {".dwarf", "mach-uuid-sym-", FILE_MACH_DEBUG, OBJECT_MACHO},

@@ -70,7 +70,7 @@ static bool list_type(const struct source *source, const struct object_id *id, e
             return false;
         file->pointer = n == plain;
         if (source->type == SOURCE_HTTP)
-            file->checksum = id->debug_checksum;
+            file->checksum = id->debug_checksum; /* sent as the header field SymbolChecksum */
         ++*count;
     }
     return true;
@@ -115,6 +115,7 @@ enum sl_code origin_list(const struct source *source, const struct object_id *id
         return sl_fail(error, SL_BUSY, "out of memory");
     if (!match)
         return SL_OK;
+    /* + 1: `file.ptr` */
     *files = sl_arena_alloc(arena, type_count * (LAYOUT_MAX_PATHS + 1) * sizeof **files, _Alignof(struct remote_file));
     if (!*files)
         return sl_fail(error, SL_BUSY, "out of memory");

@@ -182,7 +182,7 @@ static void link_reply(struct redis *redis, const redisReply *reply)
 {
     struct redis_connection *link = redis->link;
     struct redis_call *call = take_call(link);
-    if (!call && link->listening) {
+    if (!call && link->listening) { /* a message of the subscribed channel */
         link_message(redis, reply);
         return;
     }
@@ -217,7 +217,7 @@ static void on_received(void *arg, struct sl_bytes bytes)
         if (code != REDIS_OK)
             redis_fail(redis,
                        link->reader->err == REDIS_ERR_OOM ? "a response of Redis is too large" : link->reader->errstr);
-        if (!reply)
+        if (!reply) /* the rest of it was not received yet, or reading has failed */
             return;
         link_reply(redis, reply);
         freeReplyObject(reply);
@@ -236,7 +236,7 @@ static void *make_bounded_array(const redisReadTask *task, int elements)
     return elements > MAX_ELEMENTS ? NULL : make_array(task, elements);
 }
 
-/* Makes a reader with the limit of array elements; NULL when out of memory. */
+/* Makes a reader of replies with a limit of array elements (make_bounded_array); NULL when out of memory. */
 static redisReader *new_reader(void)
 {
     static redisReplyObjectFunctions functions;
@@ -337,7 +337,7 @@ static struct redis_connection *link_open(struct redis *redis, const struct prep
                                  .address = p->address,
                                  .port = (uint16_t)strtoul(o->port, NULL, 10),
                                  .tls = p->tls,
-                                 .host = o->host};
+                                 .host = o->host}; /* the name that the server's certificate must have */
     struct redis_connection *link = calloc(1, sizeof *link);
     if (link && (link->reader = new_reader()) && (link->wire = wire_open(&target, &events, redis)))
         return link;

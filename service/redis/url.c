@@ -9,7 +9,7 @@ static bool copy_decoded(struct sl_str part, char *out, size_t size)
     size_t used = 0;
     for (size_t i = 0; i < part.size; i++) {
         uint8_t octet = (uint8_t)part.data[i];
-        size_t one;
+        size_t one; /* bytes decoded, always 1 */
         if (octet == '%' && part.size - i > 2 && sl_hex_decode((struct sl_str){part.data + i + 1, 2}, &octet, 1, &one))
             i += 2;
         if (octet == '\0' || used + 1 >= size)

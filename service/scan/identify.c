@@ -79,7 +79,7 @@ static bool is_dwarf_package(const struct identifying *s, const struct sl_object
     return info->format == SL_FORMAT_ELF && sl_str_ends(path, SL_STR(".dwp"));
 }
 
-/* Adds a DWARF package under its file name instead of an id. */
+/* Adds a DWARF package (app.dwp) under its file name, as it has no id: it is searched as the file beside the program. */
 static void add_dwarf_package(struct identifying *s, uint64_t size)
 {
     struct sl_str member = {s->member.path, s->member.path_size}, directory, name;

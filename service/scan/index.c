@@ -63,7 +63,7 @@ static enum sl_code map_index(struct index_opening *o, int fd, struct sl_error *
         free(index);
         return code;
     }
-    touch_pages(index->mapping.bytes);
+    touch_pages(index->mapping.bytes); /* reads it into memory: look-ups on the loop must not wait for the disk */
     index->references = 1;
     o->index = index;
     return SL_OK;
@@ -338,7 +338,7 @@ static void find_all(void *arg)
 size_t scan_find(const struct source_index *source, const struct object_id *id, enum file_type type,
                  struct sl_arena *arena, struct indexed_file *files)
 {
-    struct scan *scan = (struct scan *)(uintptr_t)source;
+    struct scan *scan = (struct scan *)(uintptr_t)source; /* its first member */
     struct scan_index *index = scan_index_retain(scan);
     if (!index)
         return 0;
@@ -386,7 +386,8 @@ static void find_beside(void *arg)
     }
 }
 
-/* Looks for the file `path` + `suffix`; sets s->count to 0, 1 or, when out of memory or if the index cannot be read, SIZE_MAX. */
+/* Looks for the file `path` + `suffix`; sets s->count to 0, 1 or, when out of memory or if the index cannot be read, SIZE_MAX
+ * (INDEX_BUSY). */
 static void find_suffixed(struct companion_search *s, struct sl_str path, const char *suffix)
 {
     struct sl_buf text = {0};
@@ -403,7 +404,7 @@ static void find_suffixed(struct companion_search *s, struct sl_str path, const 
 size_t scan_find_companion(const struct source_index *source, const struct remote_file *file, const char *suffix,
                            struct sl_arena *arena, struct indexed_file *found)
 {
-    struct scan *scan = (struct scan *)(uintptr_t)source;
+    struct scan *scan = (struct scan *)(uintptr_t)source; /* its first member */
     struct scan_place place;
     struct sl_str path = file->path, debug = SL_STR(".debug");
     struct companion_search s = {.arena = arena, .found = found};

@@ -71,7 +71,7 @@ static void add_prefetched(const char *name, const struct package_member_result 
     for (uint32_t i = 0; i < result->count; i++)
         package->entry.size += result->members[i].size;
     prefetched.max_size = scan_config->scan.prefetch;
-    if (!lru_put(&prefetched, &package->entry))
+    if (!lru_put(&prefetched, &package->entry)) /* out of memory */
         release_package(package);
 }
 
@@ -268,7 +268,7 @@ static enum sl_code fetch_in_arena(const struct remote_file *file, int fd, struc
 enum sl_code scan_fetch(const struct source_index *index, const struct remote_file *file, int fd,
                         struct sl_error *error)
 {
-    const struct scan *scan = (const struct scan *)(const void *)index;
+    const struct scan *scan = (const struct scan *)(const void *)index; /* its first member */
     struct scan_place place;
     if (!scan_place_parse(file->checksum, &place))
         return sl_fail(error, SL_NOT_FOUND, "%s", "");

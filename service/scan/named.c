@@ -75,6 +75,7 @@ static void compare_object(struct module_search *s, const struct sl_index_object
                                               .id = object->id,
                                               .format = object->format,
                                               .mtime_ns = file.mtime_ns};
+    /* number + 1 of the first query for this name, then of the `next` ones; 0: no more */
     size_t at = (uintptr_t)sl_map_get(&s->by_name, sl_path_module_name(candidate.path));
     for (; at; at = s->best[at - 1].next, s->work++)
         compare_candidate(s, at - 1, &candidate);
@@ -109,7 +110,8 @@ static enum sl_code find_modules(void *arg, struct sl_error *error)
     return SL_OK;
 }
 
-/* Indexes the queries by the file name of their path; those with the same name form a list (`next`). False when out of memory. */
+/* Indexes the queries by the file name of their path; those with the same name form a list (`next`). Map and list hold the number of a query
+ * + 1, as 0 means none. A query without a name finds nothing. False when out of memory. */
 static bool index_queries(struct module_search *s, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
