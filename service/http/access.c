@@ -94,7 +94,7 @@ static void write_line(const struct request *r, enum log_level level, double dur
     count = add_if_any(fields, count, "traceparent", cut(http_header(x, "traceparent"), AGENT_MAX_LOGGED));
     if (r->connection->tls)
         fields[count++] = (struct log_field)LOG_STR("tls", tls_version(r->connection->tls));
-    if (r->aborted) /* why the connection ended before the response: "reset", "slow", .. */
+    if (r->aborted) /* what went wrong on the connection: "reset", "slow", .. */
         fields[count++] = (struct log_field)LOG_STR("aborted", r->aborted);
     fields[count] = (struct log_field){.key = NULL};
     /* NULL: no rate limit */

@@ -186,8 +186,8 @@ static enum sl_code pass_contents(struct multipart *m, const void *data, size_t 
 }
 
 /* Passes contents on up to the next delimiter. Returns at its end with m->matched == m->delimiter_size, else with all of `*in` used; a
- * begun delimiter at the end of `*in` is held back as m->matched, of which m->assumed bytes are no content. The delimiter has CR only as its
- * first byte, so after a mismatch no shorter prefix of it can match, and the search continues at the mismatching byte. */
+ * begun delimiter at the end of `*in` is held back as m->matched, of which m->assumed bytes are no content. The delimiter has CR only as
+ * its first byte, so after a mismatch no shorter prefix of it can match, and the search continues at the mismatching byte. */
 static enum sl_code scan_data(struct multipart *m, struct sl_bytes *in, struct sl_error *error)
 {
     const uint8_t *start = in->data, *end = in->data + in->size, *at = start;

@@ -145,7 +145,7 @@ bool origin_check_form(struct request *r)
 {
     struct http_exchange *x = &r->x;
     struct sl_str origin = http_header(x, "origin"), listed;
-    /* browsers send other methods and content types only after a preflight, which origin_allow answers */
+    /* browsers send other content types, and methods that change something, only after a preflight (Fetch Standard) */
     if (!origin.data || r->parser.method != HTTP_POST || !is_of_form(http_header(x, "content-type")) ||
         is_own(r, origin) || is_listed(r, &listed))
         return true;

@@ -123,7 +123,7 @@ static void count_failure(struct failing *f)
 
 /* Records a response: failures before it are invalid and may be retried at once. If files go on failing although the source
  * responds, the failures are about these files: then each further recovery must wait twice as long, up to LONGEST_MS. f->pause_ms is that
- * wait, counted from the last recovery; after an outage it is PROBE_MS. */
+ * wait, counted from the last recovery; if the source had an outage, PROBE_MS is enough. */
 static void record_recovery(struct failing *f)
 {
     /* UINT64_MAX: no recovery so far */
