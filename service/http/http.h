@@ -40,9 +40,9 @@ struct http_exchange {
     size_t capture_count;
     int64_t content_length; /* -1 when chunked or absent */
     bool has_body;
-    struct sl_str client; /* its address; behind trusted proxies the one that they state */
+    struct sl_str client; /* the client's address; behind trusted proxies the one that they state */
     struct sl_str request_id;
-    struct sl_str key_id; /* id of the access key that it sent; empty = none */
+    struct sl_str key_id; /* id of the access key that the client sent; empty = none */
     /* why that key gives no access to this route, for the log; NULL = access is given, or no key is needed */
     const char *refused;
     uint64_t waited_ns;  /* time that all fibers of the request have waited for memory and for the pool */
@@ -139,20 +139,22 @@ struct http_options {
     void (*authorize)(struct http_exchange *x);
     const char *tmp_dir; /* for large bodies */
     int backlog;
+    /* bytes; compress_min: size from which on responses are compressed; keepalive_requests: most requests of one connection;
+     * min_rate: lowest average rate of a body or response, in bytes per second, after a grace period */
     uint64_t max_request_line, max_head_bytes, compress_min;
     unsigned max_header_fields, max_bodies_in_flight, max_connections, max_connections_per_ip, keepalive_requests;
     uint64_t header_timeout_ms, body_timeout_ms, idle_timeout_ms, write_timeout_ms, min_rate;
     const char *const *allowed_hosts; /* accepted values of Host; none = any, but see loopback_hosts */
     size_t allowed_host_count;
     bool loopback_hosts; /* without allowed_hosts, loopback listeners accept only names of this machine */
-    const char *const *trusted_proxies;
+    const char *const *trusted_proxies; /* addresses or networks; "unix": all clients of Unix sockets */
     size_t trusted_proxy_count;
-    bool server_header;
+    bool server_header;    /* responses have the header Server */
     bool reuseport;        /* several processes of the service listen on the same addresses (socket(7), SO_REUSEPORT) */
     bool shares_listeners; /* while this process drains it stops listening, as others listen on its addresses */
     const char
         *peer_socket; /* path of a Unix socket on which the service's other processes reach this one; NULL = none */
-    uint64_t file_max_age_s;         /* max-age of files for clients */
+    uint64_t file_max_age_s;         /* max-age of sent files, in their header Cache-Control */
     const char *const *cors_origins; /* origins allowed by CORS; "*": any */
     size_t cors_origin_count;
     bool access_combined; /* access lines in the combined log format instead of fields */

@@ -32,21 +32,21 @@ enum {
     OUTPUT_MAX = 1024 * 1024,     /* most bytes of a response in the connection's memory until they are sent */
     DISCARD_LIMIT = 64 * 1024,    /* most bytes of a body that are received only to drop them */
     PIPELINE_LIMIT = 16 * 1024,   /* most bytes of next requests that are received while one runs */
-    CHUNK_CREDIT = 16 * 1024, /* bytes of chunk framing that a body may have whatever its content is (check_framing) */
-    RESERVE_CLASS = 64,       /* connections accepted above max_connections, which may only send health checks */
-    ADDRESS_MAX = 46,
+    CHUNK_CREDIT = 16 * 1024,  /* bytes of chunk framing that a body may have whatever its content is (check_framing) */
+    RESERVE_CLASS = 64,        /* connections accepted above max_connections, which may only send health checks */
+    ADDRESS_MAX = 46,          /* the text of an IPv6 address, and its NUL */
     PLAIN_BUFFER = 16 * 1024,  /* a TLS record */
     MAX_ENCRYPTED = 64 * 1024, /* most bytes that are encrypted ahead of the socket */
     MAX_HANDSHAKES = 1024,     /* concurrent TLS handshakes; beyond it the oldest is closed */
 };
 
 enum http_request_state {
-    STATE_IDLE,
+    STATE_IDLE, /* no byte of a next request was received */
     STATE_HANDSHAKE,
-    STATE_HEAD,
-    STATE_BODY,
-    STATE_WORK,
-    STATE_LINGER,
+    STATE_HEAD,   /* receives a head */
+    STATE_BODY,   /* receives a body; its handler may run already */
+    STATE_WORK,   /* the request is received: its response is made and written */
+    STATE_LINGER, /* the response is written: drops what the client still sends */
     STATE_CLOSING,
     STATES
 };
@@ -93,6 +93,7 @@ struct request_body {
     bool held_back; /* the decoder may have more output without more input */
     enum content_coding coding;
     uint64_t limit; /* highest number of received bytes, and of decoded bytes */
+    /* bytes of the body without chunk framing; the same decoded; with all framing and trailers; number of chunks; bytes of trailers */
     uint64_t received, decoded, raw_bytes, chunks, trailer_bytes;
     uint64_t started_ms;
     size_t trailer_line;            /* bytes of the current line of the trailers */
@@ -104,8 +105,8 @@ struct request_body {
     size_t here;                         /* bytes that were received with the head */
     struct client_address *in_flight_of; /* the address whose counter `halves` includes this body; NULL = none */
     bool is_counted;                     /* against max_bodies_in_flight */
-    struct fiber *reader;
-    struct sl_mapping spool;
+    struct fiber *reader;                /* waits for bytes of the body; NULL = none does */
+    struct sl_mapping spool;             /* a large body, in an unlinked file */
 };
 
 struct request {
@@ -121,11 +122,13 @@ struct request {
     bool head_done;    /* later fields are trailers */
     bool message_done; /* the last byte of the request was parsed */
     bool close;        /* close the connection after the response */
+    /* head_only: the method is HEAD; interim_due: the client waits for 100 Continue; started: its handler or response has begun */
     bool http10, head_only, interim_due, framing_error, started;
     bool discarding; /* answered; the rest of the body is read without a fiber */
     unsigned route_index;
     uint64_t start_ns;
     uint64_t bytes_out;
+    /* what went wrong on the connection, for the log and a metric: "reset", "slow" ..; NULL = nothing */
     const char *aborted;
     uv_write_t write;
     int write_status;
@@ -137,9 +140,9 @@ struct request {
     struct request *next_free;
 };
 
-struct client_address { /* counters of one client address */
-    unsigned connections, bodies;
-    unsigned halves; /* bodies that are incomplete, including those too small to be counted in `bodies` */
+struct client_address {           /* counters of one client address */
+    unsigned connections, bodies; /* open connections; bodies that count against max_bodies_in_flight */
+    unsigned halves;              /* bodies that are incomplete, including those too small to be counted in `bodies` */
     struct sl_str address;
 };
 
@@ -166,12 +169,14 @@ struct connection {
     size_t answer_size; /* bytes of the response in the running write */
     uint64_t write_started_ms, write_progress_ms;
     struct loop_waiter turn; /* queued to read more of a body */
-    unsigned requests;
+    unsigned requests;       /* that have ended */
+    /* reserve: accepted above max_connections; eof: the client has ended its stream; probed: probe_client has sent its interim response;
+     * processing: connection_consume runs */
     bool unix_socket, reserve, reading, eof, probed, processing;
     bool dead; /* being closed; freed after `closed` and the end of the request */
     bool closed;
-    struct client_address *ip;
-    char peer[ADDRESS_MAX]; /* empty until needed */
+    struct client_address *ip; /* whose counter includes this connection; NULL = none */
+    char peer[ADDRESS_MAX];    /* empty until needed */
 };
 
 struct http_listener {
@@ -276,7 +281,7 @@ void server_add_connection(struct connection *c);          /* a new connection *
 void server_remove_connection(struct connection *c);       /* a connection is closed */
 bool server_is_full(const struct http_server *server);     /* true beyond max_connections */
 void server_count(const struct connection *c, int change); /* adds `change` to the gauge of c's state */
-void server_bound_handshakes(struct http_server *server);
+void server_bound_handshakes(struct http_server *server);  /* closes the oldest handshake beyond MAX_HANDSHAKES */
 void server_free(struct http_server *server);
 /* Builds the routes and their data; called before any other function of the server. False when out of memory. */
 bool server_take_routes(struct http_server *server);
@@ -316,6 +321,7 @@ size_t parse_body(struct request *r, struct sl_bytes data);
 /* ---- router.c ---- */
 /* Sets x->route, its `*index` in `routes`, and x->captures. Returns 0, or the status of the response, with Allow set for 405. */
 int route_find(struct http_exchange *x, const struct http_route *routes, unsigned *index);
+/* Sets Allow to the methods of all routes, whatever their paths. */
 void route_allow_all(struct http_exchange *x, const struct http_route *routes);
 /* Percent-decodes into the arena; false for a bad escape, a NUL or invalid UTF-8, and, with data NULL, when out of memory. */
 bool percent_decode(struct sl_arena *arena, struct sl_str text, struct sl_str *out);

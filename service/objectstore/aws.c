@@ -48,7 +48,7 @@ static bool make_signing_time(struct sl_arena *arena, const struct aws_signing *
     strftime(signing_time->day, sizeof signing_time->day, "%Y%m%d", &tm);
     strftime(signing_time->time, sizeof signing_time->time, "%Y%m%dT%H%M%SZ", &tm);
     sl_buf_printf(&scope, "%s/" SL_STR_FMT "/s3/aws4_request", signing_time->day, SL_STR_ARG(s->region));
-    sl_buf_cstr(&names, "host");
+    sl_buf_cstr(&names, "host"); /* names are sorted: those of s->fields sort after it */
     for (size_t i = 0; i < s->field_count; i++)
         sl_buf_printf(&names, ";%s", s->fields[i].name);
     signing_time->scope = sl_buf_move_to_arena(&scope, arena);

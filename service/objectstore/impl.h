@@ -4,6 +4,7 @@
 #include "fetch/fetch.h"
 #include "objectstore/objectstore.h"
 
+/* Most header fields of a request; most bytes of a response, unless the request sets another limit, and of a page of a list. */
 enum { OBJECT_HEADERS = 8, OBJECT_ANSWER_MAX = 1 << 20, OBJECT_LIST_BYTES = 8 << 20 };
 
 /* ---- aws.c: addresses of S3 objects and presigned URLs ---- */
@@ -73,12 +74,12 @@ void object_header(struct bucket_request *request, const char *name, struct sl_s
 enum sl_code object_run(struct bucket_request *request, struct sl_buf *answer, struct sl_error *error) SL_SUSPENDS;
 /* Stores a metadata field of the object if the caller of object_head asked for one of this name. */
 void object_set_metadata(struct bucket_request *request, struct sl_str name, struct sl_str value);
-/* Adds an object to a list, unless its name lacks the bucket's prefix. False when out of memory, which sets `failed`, or if the list is full,
- * which sets `more`. */
+/* Adds an object to a list, unless its name lacks the bucket's prefix. False when out of memory, which sets `failed`, or if the list is
+ * full, which sets `more`. */
 bool object_list_add(struct object_list *list, struct sl_str name, struct sl_str modified);
 
 /* ---- s3.c ---- */
-struct sl_str s3_region(const struct bucket_config *config);
+struct sl_str s3_region(const struct bucket_config *config); /* "us-east-1" if none is configured */
 /* Converts an error response of S3 to a code and message. The error code in its XML decides, even against the HTTP status. */
 enum sl_code s3_explain(int status, struct sl_str body, struct sl_error *error);
 

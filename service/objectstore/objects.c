@@ -83,13 +83,13 @@ enum sl_code object_store_open(struct object_store *store, const struct bucket_c
     return config->s3_name.data ? open_s3(store, arena, key, error) : open_gcs(store, arena, key, error);
 }
 
-/* Copies the keys and the region from the store, as they may come from the environment or a file instead of its configuration. */
+/* Copies the keys from the store, as they may come from the environment or a file instead of its configuration. */
 bool object_store_directory_config(const struct object_store *store, struct sl_arena *arena, struct sl_str directory,
                                    struct bucket_config *config)
 {
     *config = *store->config;
     config->prefix = bucket_key(arena, store->config, directory);
-    config->region = s3_region(store->config);
+    config->region = s3_region(store->config); /* the default if none is configured */
     config->access_key.hidden = store->keys.access_key;
     config->secret_key.hidden = store->keys.secret_key;
     config->session_token.hidden = store->keys.session_token;

@@ -109,11 +109,11 @@ enum sl_code sentry_list(const struct source *source, const struct object_id *id
                          size_t type_count, struct sl_arena *arena, struct remote_file **files, size_t *count,
                          struct sl_error *error) SL_SUSPENDS;
 enum sl_code sentry_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
-/* Appends pairs to the query of the source's URL; texts lie in the arena. */
 struct query_pair {
     const char *name;
-    struct sl_str value;
+    struct sl_str value; /* not yet percent-encoded */
 };
+/* Returns the source's URL with pairs appended to its query, in the arena. */
 struct sl_str sentry_url(struct sl_arena *arena, struct sl_str base, const struct query_pair *pairs, size_t count);
 /* Sets "Authorization: Bearer <token>" or "Cookie: <cookies>"; the value lies in the arena. Returns false if out of
  * memory. */
@@ -121,12 +121,12 @@ bool sentry_credentials(struct sl_arena *arena, const struct source *source, str
 /* Fills `file` for the file that Sentry has under `id`; its `uri` lies in the arena. Returns false if out of memory. */
 bool sentry_add_file(struct sl_arena *arena, const struct source *source, enum file_type type, struct sl_str id,
                      struct remote_file *file);
-/* A GET request to Sentry; appends the JSON response. Refused credentials are logged. */
 struct sentry_query {
     const struct source *source;
     const char *url;
     const struct fetch_header *credentials;
-    const char *label;
+    const char *label; /* of the source in metrics */
 };
+/* Sends a GET request to Sentry and appends the JSON response to `answer`. Refused credentials are logged. */
 enum sl_code sentry_request(const struct sentry_query *query, uint64_t max_size, struct sl_buf *answer,
                             struct sl_error *error) SL_SUSPENDS;

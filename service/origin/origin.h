@@ -129,6 +129,8 @@ struct source {
     uint32_t filetypes; /* bit per enum file_type; 0 = all */
     struct sl_str *path_patterns;
     size_t path_pattern_count;
+    /* requires_checksum: asked only for modules with a debug_checksum; is_public: its cached files serve all scopes; has_index: `000Admin`
+     * lists its files (symstore); file_ptr: a `file.ptr` in a file's directory is followed */
     bool requires_checksum, is_public, has_index, file_ptr;
     bool configured;   /* by the operator; false: named by a request */
     bool hides_misses; /* responses do not list files that it does not have as candidates */
@@ -148,8 +150,10 @@ struct source {
 };
 
 struct source_policy { /* what a request may name; for configurations all are true */
+    /* configuration: it is not a request; filesystem: directories; ambient_credentials: keys of the machine for S3; internal_sentry: Sentry
+     * at reserved addresses */
     bool configuration, filesystem, ambient_credentials, internal_sentry;
-    const struct sl_str *sentry_hosts;
+    const struct sl_str *sentry_hosts; /* hosts of Sentry sources, "*.example.com", too; none = any */
     size_t sentry_host_count;
 };
 

@@ -110,8 +110,8 @@ static enum sl_code find_modules(void *arg, struct sl_error *error)
     return SL_OK;
 }
 
-/* Indexes the queries by the file name of their path; those with the same name form a list (`next`). Map and list hold a query's number + 1,
- * as 0 means none. A query without a name finds nothing. False when out of memory. */
+/* Indexes the queries by the file name of their path; those with the same name form a list (`next`). Map and list hold the number + 1 of a
+ * query, as 0 means none. A query without a name finds nothing. False when out of memory. */
 static bool index_queries(struct module_search *s, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
