@@ -29,7 +29,7 @@ static void put_combined(struct sl_buf *line, struct sl_str text)
     }
 }
 
-/* The combined log format writes "-" for what is absent. */
+/* Returns the text, or "-" if it is empty: so the combined log format writes what is absent. */
 static struct sl_str or_dash(struct sl_str text)
 {
     return text.size ? text : SL_STR("-");

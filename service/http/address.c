@@ -1,4 +1,4 @@
-/* The client's address behind trusted proxies, and the request's id. */
+/* Finds the client's address behind trusted proxies, and the request's id; counts connections by address. */
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <sys/random.h>

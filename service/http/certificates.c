@@ -1,4 +1,4 @@
-/* The certificate of a server for HTTPS. */
+/* Loads and renews the certificate of an HTTPS server, and warns before it expires. */
 #include "core/log.h"
 #include "core/loop.h"
 #include "http/impl.h"

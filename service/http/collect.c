@@ -1,4 +1,4 @@
-/* Whole bodies: in memory, or in an unlinked file. */
+/* Collects whole request bodies, in memory or in an unlinked file. */
 #include <errno.h>
 #include <unistd.h>
 

@@ -401,7 +401,7 @@ static void on_end(struct connection *c)
         connection_abort(c, false);
 }
 
-/* True if the kernel has received a reset. */
+/* True if the client has reset the connection, which the kernel reports as a pending error of the socket. */
 static bool is_reset(const struct connection *c)
 {
     uv_os_fd_t fd;

@@ -1,4 +1,4 @@
-/* Content codings (RFC 9110, 8.4) over zlib and libzstd. */
+/* Decodes bodies with a content coding (RFC 9110, 8.4) by zlib and libzstd. */
 #include "http/decode.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Protection against web pages of others.
+/* Protects the service, by checks of Host and Origin, from pages of other sites in its users' browsers.
  *
  *   Host      a page whose owner resolves its name to this machine (DNS rebinding) would have the rights of the service's
  *             own page; its requests have that name in Host. Only names listed in http.allowed_hosts are accepted; without a list,

@@ -1,4 +1,4 @@
-/* From the bytes of one head to a validated exchange. llhttp parses; this server also refuses:
+/* Parses the head and the body of a request with llhttp, and checks the request. Beyond llhttp, this server refuses:
  *
  *   Transfer-Encoding other than one `chunked`; any in HTTP/1.0     501; 400
  *   versions other than 1.0 and 1.1, also none                      505
@@ -94,7 +94,7 @@ static int on_body(llhttp_t *parser, const char *at, size_t size)
 static int on_chunk_header(llhttp_t *parser)
 {
     get_request(parser)->body.chunks++;
-    /* pause before the trailers, as their lines are checked first */
+    /* 0: the last chunk; pauses before the trailers, as their lines are checked first */
     return parser->content_length == 0 ? HPE_PAUSED : 0;
 }
 

@@ -8,10 +8,9 @@
 #include "core/status.h"
 #include "http/impl.h"
 
-enum {
-    FILE_WINDOW = 256 * 1024,
-    KEEP_SEALED = 4 * 1024
-}; /* KEEP_SEALED: a TLS output buffer up to this size is kept for the next write */
+/* FILE_WINDOW: bytes of a file that are read and sent at a time. KEEP_SEALED: a TLS output buffer up to this size is kept for the next
+ * write. */
+enum { FILE_WINDOW = 256 * 1024, KEEP_SEALED = 4 * 1024 };
 
 /* Returns the value of the header Date, formatted once a second. */
 const char *server_date(struct http_server *server)
@@ -336,7 +335,8 @@ static bool write_windows(struct request *r, uv_buf_t head, const struct content
 
 enum { SENT_IN_PLACE = 64 * 1024 };
 
-/* True if the file can be sent from its mapping: the kernel reads it then, and answers EFAULT if the file was truncated meanwhile. */
+/* True if the file can be sent from its mapping: the kernel reads it then, and answers EFAULT if the file was truncated meanwhile. Not with
+ * TLS: this process would read it to encrypt it, and get SIGBUS. */
 static bool may_send_in_place(const struct request *r, struct file_part part)
 {
     return r->x.file_is_resident && part.size <= SENT_IN_PLACE && !r->connection->tls;

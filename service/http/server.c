@@ -11,13 +11,14 @@
 #include "http/impl.h"
 
 enum {
-    HANDSHAKE_MS = 10000,
-    EVICT_IDLE_MS = 1000, /* EVICT_*_MS: how long a connection must have waited before a full server may close it */
-    EVICT_LOOKS = 64,     /* most connections that evict_from_busy_address looks at */
-    EVICT_ANSWERED_MS = 250,
-    EVICT_SILENT_MS = 1000,
-    EVICT_UPLOAD_MS = 5000, /* for APIs with a body timeout of their own */
-    RESERVE_HEADER_MS = 2000,
+    HANDSHAKE_MS = 10000, /* time limit of a TLS handshake */
+    /* EVICT_*_MS: how long a connection must have waited before a full server may close it */
+    EVICT_IDLE_MS = 1000,
+    EVICT_LOOKS = 64,         /* most connections that evict_from_busy_address looks at */
+    EVICT_ANSWERED_MS = 250,  /* its response is sent, the rest of its body is dropped */
+    EVICT_SILENT_MS = 1000,   /* within a head or body */
+    EVICT_UPLOAD_MS = 5000,   /* within a body of an API with a body timeout of its own */
+    RESERVE_HEADER_MS = 2000, /* timeouts of TIMEOUT_RESERVE, _DISCARD, _LINGER and _PROBE */
     DISCARD_MS = 2000,
     LINGER_MS = 5000,
     PROBE_MS = 400,

@@ -26,7 +26,7 @@ static void XMLCALL xml_begin(void *arg, const XML_Char *name, const XML_Char **
         sl_buf_clear(&w->texts[w->depth++]);
 }
 
-/* The end of an element: hands its text to the listener. */
+/* Called by expat at the end of an element: passes its text to the listener. */
 static void XMLCALL xml_end(void *arg, const XML_Char *name)
 {
     struct walking *w = arg;

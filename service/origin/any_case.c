@@ -17,7 +17,8 @@
 #include "core/loop.h"
 #include "origin/impl.h"
 
-/* If a directory was changed less than SETTLED_S before it was read, later changes may have the same time stamp. */
+/* MAX_NAMES: most names of one listing, and of all cached ones. MAX_DIRECTORIES: most cached listings. MAX_LOOKUPS: most directories that
+ * are searched for one file. If a directory was changed less than SETTLED_S before it was read, later changes may have the same time stamp. */
 enum { MAX_NAMES = 1 << 20, MAX_DIRECTORIES = 4096, MAX_LOOKUPS = 64, SETTLED_S = 2 };
 
 struct directory_listing {

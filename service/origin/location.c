@@ -1,4 +1,4 @@
-/* Location of a relative path on a source, and its URI. */
+/* Makes the location and the URI of a file from its path on a source. */
 #include "origin/impl.h"
 
 /* Makes "<scheme><bucket>/<key>". */

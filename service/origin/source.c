@@ -1,4 +1,4 @@
-/* Schema of sources: one reader for the configuration's YAML and for JSON of requests. */
+/* Reads the descriptions of symbol sources, in the configuration (YAML) and in requests (JSON). */
 #include "origin/origin.h"
 
 #include <stdatomic.h>

@@ -12,7 +12,8 @@
 #include "origin/failures.h"
 #include "origin/impl.h"
 
-/* LAST_MAX: highest accepted number of transactions; each is a download. */
+/* LAST_MAX: highest accepted number of transactions; each is a download. LAST_FILE_MAX, LAST_TEXT_MAX: most bytes of lastid.txt that are
+ * downloaded, and accepted. PATH_MAX_BYTES: longest path in a segment. */
 enum { LAST_TEXT_MAX = 20, LAST_FILE_MAX = 4096, LAST_MAX = 10000, PATH_MAX_BYTES = 1024 };
 #define MINUTE_NS UINT64_C(60000000000)
 #define DAY_NS    (24 * 60 * MINUTE_NS)

@@ -19,8 +19,8 @@ enum { MAX_PREFETCHED_PACKAGES = 16, PREFETCHED_MEMBER_BYTES = 16 << 20 };
 
 /* ---- members that were read on the way to others ---- */
 
-struct
-    prefetched_package { /* an unlinked file with members of a package; reference-counted, as a fiber may copy from it */
+/* An unlinked file with members of a package; reference-counted, as a fiber may copy from it when it is evicted. */
+struct prefetched_package {
     struct lru_entry entry; /* its key is package_name, allocated behind the members */
     int fd;
     unsigned references;
@@ -70,8 +70,8 @@ static void add_prefetched(const char *name, const struct package_member_result 
     memcpy(package->members, result->members, size);
     for (uint32_t i = 0; i < result->count; i++)
         package->entry.size += result->members[i].size;
-    prefetched.max_size = scan_config->scan.prefetch;
-    if (!lru_put(&prefetched, &package->entry)) /* out of memory */
+    prefetched.max_size = scan_config->scan.prefetch; /* the configuration may have changed */
+    if (!lru_put(&prefetched, &package->entry))       /* out of memory */
         release_package(package);
 }
 
