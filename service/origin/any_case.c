@@ -18,7 +18,8 @@
 #include "origin/impl.h"
 
 /* MAX_NAMES: most names of one listing, and of all cached ones. MAX_DIRECTORIES: most cached listings. MAX_LOOKUPS: most directories that
- * are searched for one file. If a directory was changed less than SETTLED_S before it was read, later changes may have the same time stamp. */
+ * are searched for one file. SETTLED_S: a directory that was changed less than this before it was read may change again with the same time
+ * stamp. */
 enum { MAX_NAMES = 1 << 20, MAX_DIRECTORIES = 4096, MAX_LOOKUPS = 64, SETTLED_S = 2 };
 
 struct directory_listing {
