@@ -22,7 +22,7 @@ static bool is_trusted(const struct http_server *server, struct sl_str address)
 
 bool http_is_proxied(const struct http_exchange *x)
 {
-    const struct request *r = (const struct request *)x;
+    const struct request *r = (const struct request *)x; /* *x is the first member of a request */
     return is_trusted(r->server, sl_str(connection_peer(r->connection)));
 }
 

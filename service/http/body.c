@@ -275,7 +275,7 @@ static enum sl_code read_plain(struct request *r)
 
 enum sl_code http_body_read(struct http_exchange *x, struct sl_bytes *piece)
 {
-    struct request *r = (struct request *)x;
+    struct request *r = (struct request *)x; /* *x is the first member of a request */
     struct request_body *body = &r->body;
     *piece = (struct sl_bytes){NULL, 0};
     if (body->failed_status)

@@ -123,7 +123,7 @@ static enum sl_code await_whole(struct request *r, struct sl_bytes *body)
 /* Collects the body in memory, and continues in a file if it becomes too large. */
 static enum sl_code collect(struct http_exchange *x, struct sl_bytes *body)
 {
-    struct request *r = (struct request *)x;
+    struct request *r = (struct request *)x; /* *x is the first member of a request */
     struct sl_bytes piece;
     *body = (struct sl_bytes){(const uint8_t *)"", 0};
     /* a small body fits the window: no copy is needed */
@@ -154,7 +154,7 @@ static enum sl_code collect(struct http_exchange *x, struct sl_bytes *body)
 /* Collects the body, then reserves the memory that parsing it needs. */
 enum sl_code http_body(struct http_exchange *x, struct sl_bytes *body)
 {
-    struct request *r = (struct request *)x;
+    struct request *r = (struct request *)x; /* *x is the first member of a request */
     enum sl_code code = collect(x, body);
     if (code != SL_OK || !x->route->body_weight)
         return code;

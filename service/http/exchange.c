@@ -28,7 +28,7 @@ struct request *request_new(struct connection *c)
     r->server = server;
     r->connection = c;
     r->x.service = server->options.service;
-    r->x.connection = r; /* an opaque pointer, by which the server finds the request again */
+    r->x.connection = r; /* by which unit tests find the request */
     r->x.content_length = -1;
     fiber_group_init(&r->x.group, NULL);
     r->x.group.on_empty = on_empty;

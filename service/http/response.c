@@ -34,14 +34,14 @@ struct sl_str http_query(const struct http_exchange *x, const char *key)
 
 void http_put_base_url(const struct http_exchange *x, struct sl_buf *out)
 {
-    const struct request *r = (const struct request *)x;
+    const struct request *r = (const struct request *)x; /* *x is the first member of a request */
     bool is_secure = r->connection->tls || sl_str_equal(http_header(x, "x-forwarded-proto"), SL_STR("https"));
     sl_buf_printf(out, "%s://" SL_STR_FMT "/", is_secure ? "https" : "http", SL_STR_ARG(http_header(x, "host")));
 }
 
 bool http_client_gone(const struct http_exchange *x)
 {
-    const struct request *r = (const struct request *)x;
+    const struct request *r = (const struct request *)x; /* *x is the first member of a request */
     return r->connection->dead;
 }
 
@@ -115,7 +115,7 @@ void http_add_vary(struct http_exchange *x, struct sl_str name)
     }
     sl_buf_str(&text, name);
     struct sl_str value = sl_buf_move_to_arena(&text, &x->arena);
-    x->header_lost |= !value.data;
+    x->header_lost |= !value.data; /* out of memory: the response is not sent */
     http_set_header(x, "Vary", value);
 }
 
@@ -181,7 +181,7 @@ void http_reply_detail(struct http_exchange *x, int status, const char *detail, 
  * added. Data NULL when out of memory. */
 static struct sl_str cache_control(struct http_exchange *x)
 {
-    const struct request *r = (const struct request *)x;
+    const struct request *r = (const struct request *)x; /* *x is the first member of a request */
     struct sl_str set, value = header_is_set(x, "Cache-Control", &set) ? set : SL_STR("private");
     struct sl_buf text = {0};
     sl_buf_str(&text, value);
@@ -202,7 +202,7 @@ void http_reply_file(struct http_exchange *x, const char *content_type, struct s
     http_set_header(x, "Accept-Ranges", SL_STR("bytes"));
     if (etag) {
         char *copy = sl_arena_strndup(&x->arena, etag, strlen(etag));
-        x->header_lost |= !copy;
+        x->header_lost |= !copy; /* out of memory: the response is not sent */
         http_set_header(x, "ETag", sl_str(copy ? copy : ""));
     }
     struct sl_str cache = cache_control(x);

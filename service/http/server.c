@@ -621,7 +621,7 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
 void http_server_configure(struct http_server *server, const struct http_options *options)
 {
     struct http_options before = server->options;
-    struct network *proxies = calloc(options->trusted_proxy_count + 1, sizeof *proxies);
+    struct network *proxies = calloc(options->trusted_proxy_count + 1, sizeof *proxies); /* + 1: never empty */
     server->options = *options;
     server->options.bind = before.bind; /* what cannot change while the server runs */
     server->options.bind_count = before.bind_count;

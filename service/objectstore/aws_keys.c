@@ -149,7 +149,7 @@ static enum sl_code from_container(struct keys_request *a)
 /* ---- instance: "Use IMDSv2", Amazon EC2 User Guide ---- */
 
 /* Requests keys from the instance's metadata service: first a session token, then the name of the instance's role, then the keys of that
- * role. */
+ * role. The first request is a PUT with the token's lifetime; the others, GET requests (NULL), send the token. */
 static enum sl_code from_instance(struct keys_request *a)
 {
     static const char roles[] = "/latest/meta-data/iam/security-credentials/";

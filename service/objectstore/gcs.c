@@ -101,7 +101,7 @@ static enum sl_code gcs_head(struct bucket_request *request, struct sl_error *er
     enum sl_code code = prepare_object(request, error);
     if (code == SL_OK)
         code = object_run(request, &answer, error);
-    struct sl_json j = sl_json(sl_buf_view(&answer), &request->arena, true);
+    struct sl_json j = sl_json(sl_buf_view(&answer), &request->arena, true); /* true: any bytes in strings */
     if (code == SL_OK && !read_object(&j, request))
         code = j.busy ? sl_fail(error, SL_BUSY, "out of memory")
                       : sl_fail(error, SL_DOWNLOAD_ERROR, "the response of GCS is not JSON");
@@ -250,7 +250,7 @@ static enum sl_code gcs_list(struct bucket_request *request, struct sl_str after
     enum sl_code code = gcs_prepare(request, "storage/v1/b/", "?prefix=", rest.data, error);
     if (code == SL_OK)
         code = object_run(request, &answer, error);
-    struct sl_json j = sl_json(sl_buf_view(&answer), &request->arena, true);
+    struct sl_json j = sl_json(sl_buf_view(&answer), &request->arena, true); /* true: any bytes in strings */
     if (code == SL_OK && !read_list(&j, after, list))
         code = j.busy ? sl_fail(error, SL_BUSY, "out of memory")
                       : sl_fail(error, SL_DOWNLOAD_ERROR, "the response of GCS is not a list of objects");

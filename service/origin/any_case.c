@@ -95,7 +95,7 @@ static bool scan_names(struct directory_listing *listing, DIR *directory)
         if (listing->count == capacity) {
             capacity = capacity ? 2 * capacity : 64;
             const char **more = realloc(listing->names, capacity * sizeof *more);
-            if (!more)
+            if (!more) /* realloc has set errno */
                 return false;
             listing->names = more;
         }

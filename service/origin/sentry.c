@@ -305,7 +305,7 @@ enum sl_code sentry_fetch(const struct remote_file *file, int fd, struct sl_erro
     bool own = !file->url.size || is_sentrys(&arena, file);
     struct fetch_request request = {.url = file_url(&arena, file),
                                     .headers = &header,
-                                    .header_count = own,
+                                    .header_count = own, /* 0 or 1 */
                                     .trusted = source->internal,
                                     .source = origin_label(&arena, source),
                                     .max_size = file->max_size,

@@ -394,7 +394,7 @@ static void find_suffixed(struct companion_search *s, struct sl_str path, const 
     sl_buf_str(&text, path);
     sl_buf_cstr(&text, suffix);
     s->path = sl_buf_move_to_arena(&text, s->arena);
-    s->count = SIZE_MAX;
+    s->count = SIZE_MAX; /* remains so if there was no memory for the path */
     if (s->path.data && !sigbus_guard_run(find_beside, s))
         s->count = SIZE_MAX;
 }
