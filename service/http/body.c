@@ -115,7 +115,7 @@ void body_receive(struct request *r, struct sl_bytes data)
     sl_buf_add(&body->window, data.data, data.size);
     if (body->window.failed)
         body_fail(r, 503, BODY_NO_MEMORY);
-    if (body->window.size >= BODY_WINDOW)
+    if (body->window.size >= BODY_WINDOW) /* wait_for_bytes starts reading again */
         connection_read(r->connection, false);
     if (body->reader)
         fiber_wake(body->reader);

@@ -634,8 +634,8 @@ void connection_handle_timeout(struct connection *c)
     server_timer(c, TIMEOUT_NONE);
     switch (timeout < TIMEOUT_FAMILY ? timeout : TIMEOUT_BODY) {
     case TIMEOUT_HEADER:
-    case TIMEOUT_RESERVE: /* the header timeout of a connection accepted above max_connections */
-        if (c->state == STATE_HEAD) {
+    case TIMEOUT_RESERVE:             /* the header timeout of a connection accepted above max_connections */
+        if (c->state == STATE_HEAD) { /* else no byte of a request was received */
             struct request *r = connection_refuse(c, 408, "request head took too long");
             if (r)
                 request_start(r);

@@ -229,7 +229,7 @@ static void store_path(struct layout_parts *p, struct paths *out, struct sl_str 
 static void symstore(struct layout_parts *p, const struct file_type_row *row, bool ssqp, struct paths *out)
 {
     struct sl_str name = ssqp ? cased(p, p->code_file, false) : p->code_file;
-    bool by_build_id = row->native == BLOCK_GDB;
+    bool by_build_id = row->native == BLOCK_GDB; /* ELF; Mach-O files are stored by their UUID */
     if (row->native == BLOCK_PE)
         origin_layout_add(out, pe(p, ssqp));
     else if (row->native == BLOCK_PDB)
@@ -277,8 +277,8 @@ static bool is_jvm(const struct layout_parts *p)
 }
 
 /* Adds `ab/cdef.../<suffix>` of the unified layout, where `abcdef...` is the code id or the debug id: the file type tells which or, for
- * types that many formats share, the object type. Debug ids of ProGuard mappings are written without age. Without such an id nothing is
- * added. */
+ * types that many formats share, the object type. Debug ids of ProGuard mappings and of source bundles of JVM code are written without age.
+ * Without such an id nothing is added. */
 static void unified(struct layout_parts *p, enum file_type type, struct paths *out)
 {
     enum unified_id how = file_type_rows[type].unified;

@@ -89,7 +89,7 @@ static enum sl_code list_indexed(const struct source *source, const struct objec
         struct remote_file *file = &files[*count];
         if (!fill_remote_file(arena, source, type, found[n].path, file))
             return SL_BUSY;
-        file->checksum = found[n].version;
+        file->checksum = found[n].version; /* a part of cache keys */
         file->known_size = found[n].size;
         ++*count;
     }
