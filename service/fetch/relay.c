@@ -1,5 +1,6 @@
 /* fetch_relay: one request to a peer process. fetch_text: a download into memory. */
 #include "fetch/impl.h"
+#include "fetch/libcurl.h"
 
 #include <errno.h>
 #include <sys/mman.h>

@@ -12,6 +12,7 @@ struct source_schema_reader {
     struct value_problems *problems;
     const struct value *map; /* the current object */
     const char *path;        /* path of `map` */
+    bool *no_memory;         /* set when out of memory: the source then lacks a part and must not be used */
 };
 
 /* Returns a number that no other list of sources has; it identifies the list in the cache of searches. */
@@ -132,7 +133,9 @@ static void read_url(struct source_schema_reader *r, struct sl_str *out)
     if (!source_read_string(r, "url", true, out))
         return;
     const char *text = sl_arena_strndup(r->arena, out->data, out->size);
-    if (!text || strlen(text) != out->size || !fetch_url_valid(text))
+    if (!text)
+        *r->no_memory = true;
+    else if (strlen(text) != out->size || !fetch_url_valid(text))
         BAD(r, value_get(r->map, "url"), "url", "invalid URL");
     else if (r->policy->configuration && strncasecmp(text, "http://", 7) != 0 && strncasecmp(text, "https://", 8) != 0)
         BAD(r, value_get(r->map, "url"), "url", "only http and https can be asked");
@@ -174,7 +177,8 @@ static void read_filters(struct source_schema_reader *outer, struct source *sour
     warn_empty(&r, globs, "path_patterns");
     if (!globs)
         return;
-    source->path_patterns = SL_ARENA_ARRAY(r.arena, struct sl_str, globs->count);
+    source->path_patterns = SL_ARENA_ARRAY(r.arena, struct sl_str, globs->count + 1);
+    *r.no_memory |= !source->path_patterns;
     for (size_t i = 0; source->path_patterns && i < globs->count; i++) {
         const struct value *v = &globs->items[i];
         if (v->type != VALUE_STRING || !origin_glob_valid(v->string))
@@ -256,8 +260,10 @@ static void read_http(struct source_schema_reader *r, struct source *source)
         else
             source->headers[source->header_count++] = (struct fetch_header){map->keys[i], {map->items[i].string}};
     }
-    if (!source->headers)
+    if (!source->headers) {
+        *r->no_memory = true;
         return;
+    }
     read_cookies(r, source);
     qsort(source->headers, source->header_count, sizeof *source->headers, source_by_name);
 }
@@ -411,13 +417,15 @@ static bool source_read_entry(struct source_schema_reader r, const char *path, s
     if (!at)
         return false;
     snprintf(at, path_size, "%s[%zu]", path, index);
+    bool no_memory = false;
     r.path = at;
+    r.no_memory = &no_memory;
     source->configured = r.policy->configuration;
     if (r.map->type == VALUE_MAP)
         read_source(&r, source);
     else
         value_problem(r.problems, r.map, false, at, "expected an object, found %s", type_word(r.map));
-    return true;
+    return !no_memory;
 }
 
 enum sl_code source_parse_list(struct sl_arena *arena, const struct value *list, const char *path,
@@ -509,7 +517,9 @@ enum sl_code source_read_list(struct sl_json *j, const char *path, const struct 
 enum sl_code source_read_sentry(struct sl_json *j, const char *path, const struct source_policy *policy,
                                 struct source *source, struct value_problems *problems)
 {
-    struct source_schema_reader r = {.arena = j->arena, .policy = policy, .problems = problems, .path = path};
+    bool no_memory = false;
+    struct source_schema_reader r = {
+        .arena = j->arena, .policy = policy, .problems = problems, .path = path, .no_memory = &no_memory};
     struct value map;
     size_t before = problems->errors;
     if (!value_from_json(j->arena, j, &map))
@@ -522,5 +532,5 @@ enum sl_code source_read_sentry(struct sl_json *j, const char *path, const struc
     }
     read_some(&r, "id", &source->id);
     read_sentry(&r, source);
-    return problems->errors == before ? SL_OK : SL_MALFORMED;
+    return problems->errors != before ? SL_MALFORMED : no_memory ? SL_BUSY : SL_OK;
 }

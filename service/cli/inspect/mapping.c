@@ -29,7 +29,8 @@ static void mapping_json(const char *path, size_t size, const char *id, const st
 static void mapping_print(const char *path, size_t size, const char *id, const struct sl_jvm_summary *s,
                           struct sl_buf *out)
 {
-    sl_buf_printf(out, "%s\n  Format       proguard, ", path);
+    output_put_safe(out, sl_str(path));
+    sl_buf_cstr(out, "\n  Format       proguard, ");
     inspect_put_size(out, size);
     sl_buf_printf(out, "\n  Debug ID     %s\n", id);
     if (s->compiler.data) {

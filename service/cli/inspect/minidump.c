@@ -124,7 +124,8 @@ static void put_annotation(const struct sl_minidump_annotation *annotation, stru
 static void put_dump(const struct dump_view *view, struct sl_buf *out)
 {
     const struct sl_minidump *dump = &view->dump;
-    sl_buf_printf(out, "%s\n  Format       %s%s, ", view->path, dump->is_microdump ? "microdump" : "minidump",
+    output_put_safe(out, sl_str(view->path));
+    sl_buf_printf(out, "\n  Format       %s%s, ", dump->is_microdump ? "microdump" : "minidump",
                   dump->big_endian ? " (big-endian)" : "");
     inspect_put_size(out, view->size);
     sl_buf_u8(out, '\n');

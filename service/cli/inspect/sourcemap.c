@@ -212,7 +212,8 @@ static void put_count(struct sl_buf *out, uint64_t count, const char *what)
 static void sourcemap_print(const char *path, size_t size, const char *id, const struct sourcemap_summary *s, bool list,
                             struct sl_buf *out)
 {
-    sl_buf_printf(out, "%s\n  Format       sourcemap, ", path);
+    output_put_safe(out, sl_str(path));
+    sl_buf_cstr(out, "\n  Format       sourcemap, ");
     inspect_put_size(out, size);
     if (s->map.indexed) {
         sl_buf_cstr(out, ", ");

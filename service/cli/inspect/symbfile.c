@@ -94,7 +94,8 @@ bool inspect_symbfile(struct inspected_file *file)
         sl_buf_printf(out, "Usable: %s  %s%s%s\n", problem ? "no" : "yes", file->path, problem ? ": " : "",
                       problem ? problem : "");
     } else {
-        sl_buf_printf(out, "%s\n  Format       symbfile, ", file->path);
+        output_put_safe(out, sl_str(file->path));
+        sl_buf_cstr(out, "\n  Format       symbfile, ");
         inspect_put_size(out, file->bytes.size);
         sl_buf_printf(out,
                       "\n  Counts       %llu ranges (%llu inlined), %llu return pads, %llu lines, %llu string table%s\n"
