@@ -33,8 +33,11 @@ static bool check_result(const void *result)
 const struct converter converter_unpack = {"unpack", sizeof(struct unpack_options), sizeof(struct unpack_result),
                                            unpack, check_result};
 
+/* Runs the converter in a worker process: it decompresses request->in, or the member of that archive which request->member names, into
+ * request->out. Sets request->result. */
 enum sl_code conversion_unpack(struct unpack_request *request, struct sl_error *error)
 {
+    /* the location is for the log */
     struct conversion_description about = {.location = SL_STR("a compressed file"), .time_ns = request->time_ns};
     struct converter_call call = {.options = CONVERTER_OPTIONS(request->options), .out = request->out};
     converter_add_file(&call, INPUT_FILE, request->in);

@@ -73,6 +73,7 @@ static bool is_covered(const struct sl_walk_symbols *symbols, uint64_t address)
  * none, or if the chain is longer than the buffer, so that its last element was not stored. */
 static bool function_at(const struct sl_walk_symbols *symbols, uint64_t address, uint32_t *function)
 {
+    /* `symbols` is the first member (`base`) of a struct walk_coverage */
     const struct walk_coverage *covered = (const struct walk_coverage *)symbols;
     struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
     size_t count = sl_symcache_lookup(&covered->table, address + covered->ahead, chain, SL_SYMCACHE_MAX_CHAIN);
@@ -144,7 +145,7 @@ static enum sl_code set_tables(struct walks_work *w, struct sl_reader *r, struct
         return sl_budget_fail(w->arena.budget, error);
     for (uint32_t i = 0; i < count && code == SL_OK; i++) {
         uint32_t module = sl_read_u32(r);
-        bool is_symbols = read_small(r, 1), is_found = read_small(r, 1);
+        bool is_symbols = read_small(r, 1), is_found = read_small(r, 1); /* a byte each, 0 or 1 */
         uint64_t ahead = sl_read_u64(r);
         struct sl_bytes bytes = {NULL, 0};
         if (r->failed || module >= w->dump.crash.module_count || (is_found && next >= w->call->table_count))
@@ -239,7 +240,7 @@ static enum sl_code walk_all(struct walks_work *w, struct sl_error *error)
         if (!walk_thread(w, thread, &saved))
             code = sl_budget_fail(w->arena.budget, error);
     }
-    write_uses(w);
+    write_uses(w); /* no harm after a failure: the caller drops the answer then */
     return code;
 }
 

@@ -44,7 +44,7 @@ struct thread_walk {
     size_t module; /* index of the module whose table `need` asks for; not valid for SL_WALK_DONE */
 };
 
-/* Writes the saved states of the walks and the list of tables as the input INPUT_WALKS. Sets `out->failed` when out of memory. */
+/* Writes the saved states of the walks and the list of tables as the input INPUT_WALKS of a call. Sets `out->failed` when out of memory. */
 void walks_write_request(const struct thread_walk *walks, size_t walk_count, const struct walk_table *tables,
                          size_t table_count, struct sl_buf *out);
 

@@ -14,7 +14,7 @@ static _Atomic uint64_t serials;
  * may be gone. A serial is never used again. */
 static _Thread_local struct {
     uint64_t serial, cpu_ns, wall_ns;
-} at;
+} thread_charge;
 
 static uint64_t now_ns(clockid_t id)
 {
@@ -32,11 +32,12 @@ void cpu_clock_init(struct cpu_clock *clock, uint64_t limit_ns)
 
 bool cpu_clock_enter(struct cpu_clock *clock)
 {
-    if (at.serial == clock->serial)
+    /* each clock has a serial number of its own; 0: no clock */
+    if (thread_charge.serial == clock->serial)
         return false;
-    at.serial = clock->serial;
-    at.cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
-    at.wall_ns = now_ns(CLOCK_MONOTONIC);
+    thread_charge.serial = clock->serial;
+    thread_charge.cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
+    thread_charge.wall_ns = now_ns(CLOCK_MONOTONIC);
     return true;
 }
 
@@ -44,14 +45,14 @@ bool cpu_clock_enter(struct cpu_clock *clock)
 static void cpu_clock_report(struct cpu_clock *clock)
 {
     uint64_t cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
-    atomic_fetch_add_explicit(&clock->spent_ns, cpu_ns - at.cpu_ns, memory_order_relaxed);
-    at.cpu_ns = cpu_ns;
+    atomic_fetch_add_explicit(&clock->spent_ns, cpu_ns - thread_charge.cpu_ns, memory_order_relaxed);
+    thread_charge.cpu_ns = cpu_ns;
 }
 
 void cpu_clock_leave(struct cpu_clock *clock)
 {
     cpu_clock_report(clock);
-    at.serial = 0;
+    thread_charge.serial = 0;
 }
 
 /* First adds the calling thread's CPU time, at most once per step_ns, and only if it is charged to this clock. Then compares the sum of all
@@ -60,8 +61,8 @@ bool cpu_clock_expired(void *arg)
 {
     struct cpu_clock *clock = arg;
     uint64_t wall_ns = now_ns(CLOCK_MONOTONIC);
-    if (at.serial == clock->serial && wall_ns - at.wall_ns >= step_ns) {
-        at.wall_ns = wall_ns;
+    if (thread_charge.serial == clock->serial && wall_ns - thread_charge.wall_ns >= step_ns) {
+        thread_charge.wall_ns = wall_ns;
         cpu_clock_report(clock);
     }
     return atomic_load_explicit(&clock->spent_ns, memory_order_relaxed) > clock->limit_ns;

@@ -108,7 +108,7 @@ static int take_module(struct dl_phdr_info *info, size_t size, void *unused)
 {
     (void)size, (void)unused;
     if (crash.module_count == MAX_MODULES)
-        return 1;
+        return 1; /* ends the iteration */
     struct crash_module *module = &crash.modules[crash.module_count++];
     *module = (struct crash_module){.base = info->dlpi_addr, .begin = UINTPTR_MAX};
     if (info->dlpi_name[0])
@@ -174,8 +174,8 @@ static void write_work(const int fds[2])
 {
     struct crash_line line = {.size = 0};
     const struct journal_work *work;
-    for (unsigned i = 0; journal_slot_work(i, &work); i++) {
-        if (!work)
+    for (unsigned i = 0; journal_slot_work(i, &work); i++) { /* a slot for each thread */
+        if (!work)                                           /* the thread is idle */
             continue;
         crash_add(&line, "in work: ");
         crash_add(&line, work->kind);
@@ -245,13 +245,14 @@ void crash_report(int number, const siginfo_t *info)
     if (!crash.open)
         return;
     if (!atomic_compare_exchange_strong(&crash.thread, &nobody, self)) {
-        while (nobody != self) /* the other thread ends the process */
+        /* the exchange has failed and has set `nobody` to the thread that writes the report, which ends the process */
+        while (nobody != self)
             pause();
         return; /* this thread crashed again while it wrote the report: end now */
     }
     /* ends the process if the report hangs, e.g. at a lock of the unwinder that another thread holds */
     alarm(PATIENCE_S);
-    int fds[2] = {STDERR_FILENO, log_report_fd()};
+    int fds[2] = {STDERR_FILENO, log_report_fd()}; /* the second: the log file, -1 = none */
     struct crash_stack_walk walk = {fds, 0};
     journal_note_end(number, info->si_code > 0); /* for the process that starts next */
     write_head(fds, number, info);

@@ -198,7 +198,7 @@ static void resume(struct fiber *fiber)
     fiber->ready = false;
     fiber->parked = false;
     current = fiber;
-    fiber->expects = NULL;
+    fiber->expects = NULL; /* it waits no more, so it has no wait reason */
     resumer.tsan = context_tsan_self();
     context_start_switch(&resumer.fake_stack, get_stack(fiber) + GUARD_SIZE, STACK_SIZE - GUARD_SIZE - sizeof *fiber);
     context_tsan_to(fiber->tsan);
@@ -361,7 +361,8 @@ void fiber_set_trace(struct sl_str trace, struct sl_str baggage)
         current && (trace.size || baggage.size) ? malloc(sizeof *kept + trace.size + baggage.size) : NULL;
     if (kept) {
         char *text = (char *)(kept + 1);
-        *kept = (struct fiber_trace_ids){1, {text, trace.size}, {text + trace.size, baggage.size}};
+        *kept = (struct fiber_trace_ids){
+            .holders = 1, .trace = {text, trace.size}, .baggage = {text + trace.size, baggage.size}};
         memcpy(text, trace.size ? trace.data : "", trace.size);
         memcpy(text + trace.size, baggage.size ? baggage.data : "", baggage.size);
     }

@@ -143,7 +143,8 @@ struct file_place *file_place_new(const char *path, int fd)
     struct file_place *place = fstat(fd, &st) == 0 ? malloc(sizeof *place + size) : NULL;
     if (!place)
         return NULL;
-    *place = (struct file_place){st.st_dev, st.st_ino, st.st_size, .fd = -1};
+    /* fd -1: file_place_open opens the file by its path */
+    *place = (struct file_place){.device = st.st_dev, .inode = st.st_ino, .size = st.st_size, .fd = -1};
     memcpy(place->path, path, size);
     return place;
 }

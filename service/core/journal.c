@@ -83,6 +83,7 @@ void journal_open(const char *path, unsigned slots)
         journal.slots = calloc(slots, sizeof *journal.slots);
         journal.head.slots = journal.slots ? slots : 0;
     }
+    /* slot -1: no thread has crashed yet */
     journal.head = (struct journal_head){.pid = (int32_t)getpid(), .slot = -1, .slots = journal.head.slots};
     memcpy(journal.head.magic, magic, sizeof magic);
     journal.fd = path ? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640) : -1;
@@ -176,8 +177,9 @@ static void take_slot(struct journal_record *death, struct journal_slot *slot)
         death->works[death->count++] = *work;
 }
 
-/* Reads the journal of a dead process. If the head names the thread that crashed, the record has only this thread's work, else the work of
- * all threads. False if the file is not a journal. */
+/* Reads the journal of a dead process: the signal that ended it (`number`), or that it was a normal exit (`on_purpose`). If the head names
+ * the slot of the thread that crashed, the record has only this thread's work, else the work of all threads. False if the file is not a
+ * journal. */
 bool journal_read(int fd, struct journal_record *death)
 {
     struct journal_head head;

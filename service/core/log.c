@@ -149,7 +149,8 @@ static int open_path(const char *path)
     return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
 }
 
-/* Opens the file of a sink, for the first time or again after it was rotated. False with errno: the sink writes on where it did. */
+/* Opens the log file of a sink, for the first time or again after it was rotated. On failure returns false, with errno, and the sink goes
+ * on writing to where it wrote before. */
 static bool sink_open(struct log_destination *sink, const char *path)
 {
     int fd = open_path(path);
@@ -265,8 +266,8 @@ static bool ring_add(struct log_destination *sink, const char *data, size_t size
     return true;
 }
 
-/* Adds a log line that tells how many lines were dropped. If it does not fit either, `dropped` stays set and write_batch calls this
- * again. */
+/* Adds a log line that tells how many lines were dropped, as JSON or in the simplified format, which suits a file and a terminal. If it
+ * does not fit either, `dropped` stays set and write_batch calls this again. */
 static void ring_note_dropped(struct log_destination *sink)
 {
     char text[64];
@@ -274,7 +275,7 @@ static void ring_note_dropped(struct log_destination *sink)
     if (size <= 0)
         return;
     static _Thread_local struct log_line line; /* static, as it is large; per thread, as each sink has its writer */
-    static const struct log_field none = {.key = NULL};
+    static const struct log_field none = {.key = NULL}; /* no request id, no fields */
     struct log_record record = {clock_wall_us(), LOG_WARN, "core", __FILE__, text, __LINE__, none, &none};
     enum log_format format = (enum log_format)atomic_load(&format_now);
     log_format_line(&line, &record, format == LOG_JSON ? LOG_JSON : LOG_SIMPLIFIED, false);

@@ -93,7 +93,8 @@ static size_t printable_sequence(const uint8_t *at, size_t left)
 }
 
 /* Writes text, escaping control characters and invalid UTF-8, which could forge a line or control a terminal. `quoted`: the text is between
- * quotes, so quotes and backslashes in it are escaped too. */
+ * quotes, so quotes and backslashes in it are escaped too. If the line would pass TEXT_END, the text is cut and ends in "..."; line->cut
+ * then keeps further fields out of the line. */
 static void put_text(struct log_line *line, struct sl_str text, bool json, bool quoted)
 {
     const uint8_t *at = (const uint8_t *)text.data;
@@ -292,7 +293,7 @@ static void put_json_fields(struct log_line *line, const struct log_field *field
     const struct log_field *first[FIRST_KEYS] = {NULL};
     uint64_t put = 0; /* bit i: field i is in `first`; so only the first 64 fields can be */
     for (size_t i = 0; fields[i].key && i < 64; i++) {
-        int rank = get_rank(fields[i].key);
+        int rank = get_rank(fields[i].key); /* index in first_keys; FIRST_KEYS for all other keys */
         if (rank < FIRST_KEYS && !first[rank]) {
             first[rank] = &fields[i];
             put |= UINT64_C(1) << i;

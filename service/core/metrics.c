@@ -208,7 +208,7 @@ void metric_series_observe(struct metric_series *series, double value)
 {
     if (!series)
         return;
-    if (atomic_load_explicit(&keeps_values, memory_order_relaxed))
+    if (atomic_load_explicit(&keeps_values, memory_order_relaxed)) /* for StatsD, which gets the values themselves */
         store_pushed_value(series, value);
     unsigned i = 0;
     while (i < series->buckets->count && value > series->buckets->bounds[i])
@@ -354,7 +354,7 @@ static void push_series(const struct metric_pusher *to, enum metric metric, stru
                                .label_names = table[metric].labels,
                                .sample = make_sample(metric, series),
                                .gauge = table[metric].kind == METRIC_GAUGE,
-                               .seconds = table[metric].buckets == &metric_seconds,
+                               .seconds = table[metric].buckets == &metric_seconds, /* StatsD gets milliseconds */
                                .is_mozilla = metric >= METRIC_MOZILLA_NAMES,
                                .form = table[metric].form ? table[metric].form : "d"}; /* DogStatsD's distribution */
     if (table[metric].kind == METRIC_HISTOGRAM) {
@@ -397,7 +397,8 @@ struct cache_access_sums {
     } caches[ACCESS_CACHES];
 };
 
-/* Adds look-ups of one cache, answered by one layer, to the sums of that cache for each name that counts this layer. */
+/* Adds `added` look-ups, those of `series`, to the sums of their cache (label 0) for each StatsD name in access_names that counts the layer
+ * which has answered them (label 1). */
 static void add_access(struct cache_access_sums *all, const struct metric_series *series, uint64_t added)
 {
     size_t at = 0;
@@ -410,7 +411,7 @@ static void add_access(struct cache_access_sums *all, const struct metric_series
     if (at == all->count)
         all->caches[all->count++].cache = series->values[0];
     for (size_t i = 0; i < ACCESS_NAMES; i++)
-        if (!access_names[i].layers || strstr(access_names[i].layers, layer))
+        if (!access_names[i].layers /* NULL: all layers */ || strstr(access_names[i].layers, layer))
             all->caches[at].sums[i] += (double)added;
 }
 

@@ -109,16 +109,16 @@ static const char *find_label(const struct metric_push *push, const char *name)
     return "";
 }
 
-/* Passes the series `as` to the function `to` with the renaming's name and tags instead of its own. `*` in the name stands for the value of
+/* Passes the series to the function `to` with the renaming's name and tags instead of its own. `*` in the name stands for the value of
  * the label `item`; a tag is a label of the series, or constant if it has the form "tag:value". */
-static void push_renamed(const struct renaming *renaming, const struct metric_push *as,
+static void push_renamed(const struct renaming *renaming, const struct metric_push *series,
                          void (*to)(void *arg, const struct metric_push *push), void *arg)
 {
     char name[96], tags[RENAMED_TAGS][32];
     const char *label_names[METRIC_LABELS] = {NULL}, *star = strchr(renaming->name, '*');
-    struct metric_push push = *as;
+    struct metric_push push = *series;
     if (star)
-        snprintf(name, sizeof name, "%.*s%s", (int)(star - renaming->name), renaming->name, find_label(as, "item"));
+        snprintf(name, sizeof name, "%.*s%s", (int)(star - renaming->name), renaming->name, find_label(series, "item"));
     push.name = star ? name : renaming->name;
     push.label_names = label_names;
     memset(push.sample.labels, 0, sizeof push.sample.labels);
@@ -126,7 +126,7 @@ static void push_renamed(const struct renaming *renaming, const struct metric_pu
         const char *tag = renaming->tags[i], *colon = strchr(tag, ':');
         snprintf(tags[i], sizeof tags[i], "%.*s", colon ? (int)(colon - tag) : (int)strlen(tag), tag);
         label_names[i] = tags[i];
-        push.sample.labels[i] = colon ? colon + 1 : find_label(as, tag);
+        push.sample.labels[i] = colon ? colon + 1 : find_label(series, tag);
     }
     to(arg, &push);
 }

@@ -134,7 +134,8 @@ void metrics_merge_dead_process(size_t index, const char *why)
     if (!all.stores)
         return;
     struct metrics_store *store = store_at(index);
-    atomic_fetch_add(&all.common->merge_count, 1); /* odd until all is added */
+    /* odd until all is added: a reader sees by it that it must read again (metrics_merge_count) */
+    atomic_fetch_add(&all.common->merge_count, 1);
     for (int metric = 0; metric < METRIC_COUNT; metric++)
         if (metrics_table[metric].kind != METRIC_GAUGE)
             merge_metric(store, (enum metric)metric);
@@ -157,7 +158,7 @@ bool metrics_get_deaths(struct metrics_deaths *deaths)
     if (!all.stores || !all.common->deaths)
         return false;
     *deaths = (struct metrics_deaths){.count = all.common->deaths, .last_s = all.common->last_s};
-    memcpy(deaths->last_why, all.common->last_why, sizeof deaths->last_why - 1);
+    memcpy(deaths->last_why, all.common->last_why, sizeof deaths->last_why - 1); /* - 1: the last byte stays NUL */
     return true;
 }
 

@@ -72,7 +72,7 @@ static pthread_mutex_t incoming_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sl_list incoming;   /* teams; protected by incoming_lock */
 static struct sl_list open_teams; /* teams that may get helpers; loop thread */
 
-/* Drops a reference to the team; the last one frees it. */
+/* Drops a reference to a team (the state of one parallel work, which several threads share); the last one frees it. */
 static void team_drop(struct parallel_team *team)
 {
     if (atomic_fetch_sub(&team->references, 1) != 1)
@@ -111,18 +111,20 @@ struct team_helper {
     struct parallel_team *team;
 };
 
-/* Takes items of the team's work and does them until none is left; run by the caller and by each helper. */
+/* Takes items of the team's parallel work and does them until none is left. Run by the thread that has opened the team and by each helper
+ * (a pool thread that was idle). */
 static void work_share(void *arg)
 {
     struct team_member *share = arg;
     struct parallel_team *team = share->team;
     for (size_t i; (i = atomic_fetch_add(&team->next, 1)) < team->count;) {
         team->work(team->arg, i, share->worker);
-        note_done(HEAVY, uv_hrtime());
+        note_done(HEAVY, uv_hrtime()); /* tells heavy_stall_ms that heavy work makes progress */
     }
 }
 
-/* A helper's work, on a pool thread. Does nothing if the thread gets to it only when the team is closed, as all items are done. */
+/* On a pool thread: helps with the items of a parallel work that another thread (worker 0) has begun. Does nothing if the thread gets to it
+ * only when the team is closed, as all items are done. */
 static void helper_work(struct pool_work *work)
 {
     struct parallel_team *team = ((struct team_helper *)work)->team;
@@ -140,7 +142,7 @@ static void helper_work(struct pool_work *work)
         log_set_request_id(team->request_id);
         journal_begin(team->journal_work);
         sl_cancel_watch(team->cancel);
-        bool whole = sigbus_guard_run(work_share, &share);
+        bool whole = sigbus_guard_run(work_share, &share); /* false: SIGBUS has ended it */
         sl_cancel_watch(NULL);
         journal_end();
         log_set_request_id((struct sl_str){NULL, 0});
@@ -164,7 +166,7 @@ static void helper_done(struct pool_work *work)
     start_heavy();
 }
 
-/* Submits one helper for the team to the thread pool. False without memory. */
+/* Submits one more job to the thread pool in which an idle thread helps with the team's parallel work. False without memory. */
 static bool lend_one(struct parallel_team *team)
 {
     struct team_helper *helper = malloc(sizeof *helper);
@@ -178,8 +180,8 @@ static bool lend_one(struct parallel_team *team)
     return true;
 }
 
-/* Lends idle threads to open teams, but keeps one free for quick jobs (heavy_threads). A team that has all its helpers, or no item left to
- * begin, leaves the list. */
+/* Lends idle threads to the open teams (parallel works that may get more threads), but keeps one free for quick jobs (heavy_threads). A
+ * team that has all its helpers, or no item left to begin, leaves the list. */
 static void lend_helpers(void)
 {
     for (struct parallel_team *team = SL_LIST_FIRST(&open_teams, struct parallel_team, link), *next; team;
@@ -196,7 +198,8 @@ static void lend_helpers(void)
     }
 }
 
-/* On the loop: moves the teams that pool threads have opened from `incoming` to `open_teams`, and lends them helpers. */
+/* On the loop: moves the teams (parallel works) that pool threads have opened from `incoming` to `open_teams`, and lends them idle threads
+ * as helpers. */
 static void on_incoming(uv_async_t *handle)
 {
     (void)handle;
@@ -209,7 +212,8 @@ static void on_incoming(uv_async_t *handle)
     start_heavy(); /* ends with lend_helpers */
 }
 
-/* Opens a team for the work of the calling thread and notifies the loop, which lends it helpers. NULL when out of memory. */
+/* Opens a team for the parallel work of the calling thread and notifies the loop, which lends it idle threads as helpers. NULL when out of
+ * memory. */
 static struct parallel_team *team_open(const struct sl_parallel *self, size_t count,
                                        void (*work)(void *arg, size_t index, unsigned worker), void *arg)
 {
@@ -351,7 +355,7 @@ static void job_work(struct pool_work *work)
     log_set_request_id(job->request_id);
     journal_begin(job->journal_work);
     sl_cancel_watch(job->cancel);
-    job->whole = sl_is_cancelled() || sigbus_guard_run(job->fn, job->arg);
+    job->whole = sl_is_cancelled() || sigbus_guard_run(job->fn, job->arg); /* false: SIGBUS has ended it */
     job->cancelled = sl_is_cancelled();
     sl_cancel_watch(NULL);
     journal_end();
@@ -367,7 +371,7 @@ static void start_background(void);
 static void job_done(struct pool_work *work)
 {
     struct pool_task *job = (struct pool_task *)work;
-    given[job->job_class]--;
+    given[job->job_class]--; /* its thread is free */
     job->done = true;
     fiber_wake(job->fiber);
     start_heavy();

@@ -31,7 +31,7 @@ static void done(uv_work_t *request, int status)
 {
     struct pool_work *work = request->data, *next = SL_LIST_FIRST(&waiting, struct pool_work, link);
     (void)status;
-    active -= !work->background;
+    active -= !work->background; /* background jobs are not counted: they have threads of their own */
     if (next && active < loop_pool_threads()) {
         sl_list_remove(&waiting, &next->link);
         start(next);

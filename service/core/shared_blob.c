@@ -230,7 +230,7 @@ static enum sl_code move_out(struct shared_blob *content, const char *directory,
     if (code)
         return code;
     struct spill_file *file = current;
-    struct spill_transfer t = {file->fd, content->bytes.data, file->end, content->size, false};
+    struct spill_transfer t = {.fd = file->fd, .data = content->bytes.data, .offset = file->end, .size = content->size};
     file->users++;
     file->end += content->size;
     code = pool_run(POOL_IO, write_out, &t, error);
@@ -266,7 +266,7 @@ enum sl_code shared_blob_spill(struct shared_blob *content, const char *director
 enum sl_code shared_blob_read(struct shared_blob *content, uint64_t offset, void *to, size_t size,
                               struct sl_error *error)
 {
-    struct spill_transfer t = {content->file->fd, to, content->offset + offset, size, false};
+    struct spill_transfer t = {.fd = content->file->fd, .data = to, .offset = content->offset + offset, .size = size};
     enum sl_code code = pool_run(POOL_IO, read_back, &t, error);
     if (code == SL_OK && !t.good)
         code = sl_fail(error, SL_INTERNAL, "cannot read a response back from its temporary file");

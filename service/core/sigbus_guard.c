@@ -24,6 +24,7 @@ static atomic_uint next_fault;
 static void on_sigbus(int signal_number, siginfo_t *info, void *context)
 {
     if (recovery && info->si_code == BUS_ADRERR) {
+        /* kept for sigbus_guard_next_fault, which reports the address outside of the handler */
         atomic_store(&faults[atomic_fetch_add(&next_fault, 1) % FAULTS], info->si_addr);
         /* The jump leaves the signal handler without its return, which would restore the signal mask. */
         pthread_sigmask(SIG_SETMASK, &((const ucontext_t *)context)->uc_sigmask, NULL);

@@ -94,7 +94,7 @@ static bool statsd_connect(void)
         return false;
     bool local = strncmp(server, "unix:", 5) == 0;
     statsd.next_try_ms = now + RETRY_MS;
-    statsd.most = local ? UNIX_PACKET : UDP_PACKET;
+    statsd.most = local ? UNIX_PACKET : UDP_PACKET; /* bytes of one datagram */
     statsd.fd = local ? connect_unix(server + 5) : connect_udp(server);
     return statsd.fd >= 0;
 }
