@@ -77,8 +77,8 @@ static enum sl_code put_entries(const struct sl_str *names, size_t count, struct
     return code;
 }
 
-/* Deletes the entries of a bundle in a directory where it is to be listed as the newest one. `*is_newest`: its entry is the last, so the
- * newest, already, and was kept. The names are sorted by time. */
+/* Deletes the entries of a bundle in a directory where it is to be listed as the newest one. The names of entries begin with a time, so the
+ * last one is the newest: if that is an entry of the bundle already, it is kept and `*is_newest` is set. */
 static enum sl_code drop_older_entry(struct sl_str directory, struct sl_str sha1, struct sl_arena *arena,
                                      bool *is_newest, struct sl_error *error)
 {
@@ -186,8 +186,8 @@ static enum sl_code publish_bundle(struct store_tmp_file *file, struct sl_str sh
     return code;
 }
 
-/* Reads the bundle's release and debug ids by a converter, checks these, as its worker is not trusted, and stores and lists the bundle. The
- * release that the client names comes before that of the manifest. */
+/* Reads the bundle's release and debug ids by a converter, then stores and lists the bundle. Checks the ids first, as the converter's
+ * worker process is not trusted. The release that the client names (`asked`) comes before that of the bundle's manifest. */
 static enum sl_code store_bundle(struct store_tmp_file *file, struct sl_str sha1, const struct artifact_release *asked,
                                  struct indexing *indexing, struct sl_error *error)
 {
@@ -281,7 +281,7 @@ static enum sl_code add_listed(struct bundle_finding *f, struct sl_str directory
         if (!bundle->file.uri.data)
             return sl_fail(error, SL_BUSY, "out of memory");
         added++;
-        f->count += !is_added(f, bundle->file.path);
+        f->count += !is_added(f, bundle->file.path); /* + 0: in the result already; the next bundle overwrites it */
     }
     return code;
 }

@@ -56,8 +56,8 @@ static enum object_type program_type(enum sl_format format)
     return OBJECT_UNKNOWN;
 }
 
-/* Fills in what the store records of an object. False if the store does not accept files of its format. A code id that is too long is left
- * out. */
+/* Fills in what the store records of an object; `program` is the type of the program or library that it is or describes. False if the store
+ * does not accept files of its format. A code id that is too long is left out. */
 static bool describe_object(struct sl_object *object, struct checked_object *checked)
 {
     const struct sl_object_info *info = sl_object_info(object);
@@ -71,6 +71,7 @@ static bool describe_object(struct sl_object *object, struct checked_object *che
                                        .has_unwind_info = info->features.has_unwind_info,
                                        .has_sources = info->features.has_sources,
                                        .debug_id = info->debug_id};
+    /* a Breakpad file is a text about a program of another format, which it may name */
     if (info->format == SL_FORMAT_BREAKPAD && info->program_format != SL_FORMAT_UNKNOWN)
         checked->program = program_type(info->program_format);
     if (info->code_id.size < CHECKED_CODE_ID)
@@ -101,7 +102,7 @@ static enum sl_code describe_objects(struct conversion *conversion, struct sl_by
         if (!*found->name && info->debug_file.size < CHECKED_NAME && sl_str_is_utf8(info->debug_file))
             snprintf(found->name, sizeof found->name, SL_STR_FMT, SL_STR_ARG(info->debug_file));
         bool known = describe_object(object, &found->objects[found->count++]);
-        code = sl_object_status(object, error);
+        code = sl_object_status(object, error); /* memory or budget may have run out while it was described */
         sl_object_close(object);
         if (code == SL_OK && !known)
             code = sl_fail(error, SL_MALFORMED, "the store of uploads does not keep files of the format %s",

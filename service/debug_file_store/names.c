@@ -43,7 +43,7 @@ static bool find_record(void *arg, struct sl_str name)
     return false;
 }
 
-/* True if the store has no records; false also if it cannot be read. */
+/* True if the store has no records (descriptions of uploaded files); false also if it cannot be read. */
 static bool has_no_records(void)
 {
     struct sl_error error;
@@ -94,8 +94,9 @@ static void decode(struct sl_str text, struct sl_buf *out)
     }
 }
 
-/* Returns the directory of the entries of a module. Empty if the module's name is empty, or longer than a file system allows: then its
- * files have no entries and are found only by their ids. Data NULL when out of memory. */
+/* Returns the directory "uploads/names/<module>", which has an entry for each uploaded file of the module. Empty if the module's name is
+ * empty, or longer than a file system allows: then its files have no entries and are found only by their ids. Data NULL when out of
+ * memory. */
 static struct sl_str module_directory(struct sl_str module, struct sl_arena *arena)
 {
     struct sl_buf name = {0};
@@ -117,6 +118,7 @@ enum sl_code names_put(const struct debug_file_record *record, struct sl_error *
     uint64_t time = record->created_s < LAST_TIME ? record->created_s : LAST_TIME;
     enum sl_code code = directory.data ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK && directory.size) {
+        /* the rest of the file's name: for "app.pdb", whose module is "app", ".pdb" */
         struct sl_str suffix = {module.data + module.size, record->name.size - module.size};
         /* LAST_TIME - time, so that the newest entry sorts first */
         sl_buf_printf(&text, SL_STR_FMT "/%0*llu-" SL_STR_FMT, SL_STR_ARG(directory), TIME_DIGITS,
@@ -217,8 +219,9 @@ static bool add_file(struct record_search *s, struct sl_str name, const struct d
     return true;
 }
 
-/* Reads the record that an entry leads to, and adds the file to the result if it is still stored. False if the search must end: time is up,
- * the fiber was cancelled, memory is out or the result is full (`complete` is false then). */
+/* Reads the record of the file that an entry in the directory `module` (an encoded name) stands for, and adds the file to the result if it
+ * is still stored. False if the search must end: time is up, the fiber was cancelled, memory is out or the result is full (`complete` is
+ * false then). */
 static bool read_entry(struct record_search *s, struct sl_str module, struct sl_str entry)
 {
     struct sl_arena arena = {0}; /* for the record, of which little is kept in the arena of the search */
@@ -271,6 +274,7 @@ void uploaded_files_of_module(struct sl_str path, bool newest, uint64_t end_ns, 
     if (!found->complete || !directory.size)
         return;
     enum sl_code code = store_area_list(debug_files_area(), directory, MAX_OF_MODULE, arena, &entries, &count, &error);
+    /* a full list may lack entries, but not the newest, which come first */
     found->complete = code == SL_OK && (newest || count < MAX_OF_MODULE);
     struct sl_str prefix = SL_STR("uploads/names/");
     struct sl_str module = {directory.data + prefix.size, directory.size - prefix.size};
@@ -304,7 +308,7 @@ static bool add_matching(void *arg, struct sl_str name)
         !parse_entry((struct sl_str){name.data + at + 1, name.size - at - 1}, &sha1, &suffix))
         return !list->is_cut;
     sl_buf_clear(&list->decoded);
-    sl_buf_u8(&list->decoded, '/');
+    sl_buf_u8(&list->decoded, '/'); /* patterns are for the base name with a slash in front */
     decode((struct sl_str){name.data, at}, &list->decoded);
     sl_buf_str(&list->decoded, suffix);
     sl_buf_u8(&list->decoded, '\0');

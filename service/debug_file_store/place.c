@@ -124,7 +124,7 @@ static bool claim_fits(const struct debug_file_upload *u, const struct checked_o
 /* Gives an object without ids the claimed one: as its debug id if it has the length of one as Breakpad writes it, else as its code id. */
 static void use_claimed_id(struct sl_str claimed, struct checked_object *object, struct sl_arena *arena)
 {
-    enum { DEBUG_ID_DIGITS = 33 };
+    enum { DEBUG_ID_DIGITS = 33 }; /* 32 of the UUID, 1 of the age */
     struct sl_str code_id = sl_code_id_normalise(arena, claimed);
     if (claimed.size == DEBUG_ID_DIGITS && sl_debug_id_parse_breakpad(claimed, &object->debug_id))
         return;
@@ -213,7 +213,7 @@ static enum sl_code rate_stored(struct sl_str name, const struct object_id *id, 
         stored->exists = true;
         code = check_file(-1, mapping.bytes, found, error);
         if (code == SL_OK)
-            stored->quality = matching(found, id)->quality;
+            stored->quality = matching(found, id)->quality; /* of a fat file, the object with this id */
         if (code == SL_OK && a && mapping.bytes.size == a->mapping.bytes.size) {
             struct comparing c = {.stored = mapping.bytes, .received = a->mapping.bytes};
             code = pool_run(POOL_IO | POOL_HEAVY, compare_files, &c, error);
@@ -230,6 +230,7 @@ static enum sl_code rate_stored(struct sl_str name, const struct object_id *id, 
 static bool rate_configured(const struct config *config, const struct object_id *id, enum file_type type,
                             struct sl_arena *arena, enum debug_file_quality *quality)
 {
+    /* "global": what the search caches is for all clients */
     struct search_scope where = {config->sources, config->source_count, SL_STR("global"), arena};
     struct file_lookup file = {.code = SL_NOT_FOUND};
     struct upload_check_result *found = SL_ARENA_NEW(arena, struct upload_check_result);
@@ -243,7 +244,7 @@ static bool rate_configured(const struct config *config, const struct object_id 
         return false;
     bool good = check_file(-1, file.item->mapping.bytes, found, &error) == SL_OK;
     if (good)
-        *quality = matching(found, id)->quality;
+        *quality = matching(found, id)->quality; /* of a fat file, the object with this id */
     cache_release(file.item);
     return good;
 }
@@ -254,7 +255,8 @@ static size_t list_paths(struct sl_arena *arena, const struct object_id *id, enu
                          struct sl_str paths[LAYOUT_MAX_PATHS])
 {
     struct object_id wanted = *id;
-    /* layout_paths uses the code id for ELF and the debug id for PE; for a source bundle with a code id, ELF gives both */
+    /* layout_paths makes the path of the code id for ELF and that of the debug id for PE. For a source bundle with the type ELF it makes
+     * both, as those are found by either id. */
     if (type == FILE_SOURCEBUNDLE || type == FILE_BREAKPAD)
         wanted.type = type == FILE_SOURCEBUNDLE && id->code_id.size ? OBJECT_ELF : OBJECT_PE;
     if (type == FILE_PROGUARD) /* of its ids only the debug id counts */
@@ -389,7 +391,7 @@ static enum sl_code put_better(struct debug_file_adding *a, const struct object_
 }
 
 /* Stores the upload under a path below objects/, unless a better file or the same is there; `*taken` is false if a better one is. Locks the
- * path's directory, so that two processes do not compare and replace the file at once. Then caches must forget the replaced file. */
+ * path's directory, so that two processes do not compare and replace the file at once. Invalidates what was cached of a replaced file. */
 static enum sl_code place_at(struct debug_file_adding *a, const struct object_id *id, enum debug_file_quality quality,
                              struct sl_str path, bool *taken, struct sl_error *error)
 {
@@ -398,7 +400,7 @@ static enum sl_code place_at(struct debug_file_adding *a, const struct object_id
     int lock = -1;
     struct sl_str name = object_name(arena, path);
     struct sl_buf lock_name = {0};
-    sl_buf_printf(&lock_name, "uploads/locks/%.2s", path.data);
+    sl_buf_printf(&lock_name, "uploads/locks/%.2s", path.data); /* "ab" of the path "ab/cdef/..." */
     struct sl_str locked = sl_buf_move_to_arena(&lock_name, arena);
     enum sl_code code = name.data && locked.data ? store_area_lock(debug_files_area(), locked, &lock, error)
                                                  : sl_fail(error, SL_BUSY, "out of memory");

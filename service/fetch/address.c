@@ -22,6 +22,7 @@ static const struct address_range v4_reserved[] = {
 static bool v4_is_reserved(const uint8_t address[4])
 {
     for (size_t i = 0; i < sizeof v4_reserved / sizeof *v4_reserved; i++) {
+        /* both have the IPv4 address in their first 4 bytes: network_contains only compares the first `bits` bits */
         struct network network = {.bits = v4_reserved[i].bits}, other = {0};
         memcpy(network.bytes, v4_reserved[i].bytes, 4);
         memcpy(other.bytes, address, 4);
@@ -158,7 +159,7 @@ bool fetch_is_host_refused(const char *host)
     if (address_host_refused(host, DRIVER_RESTRICTED))
         return true;
     bool is_address = host[0] == '[' || network_address(sl_str(host), bytes);
-    /* with a proxy, the proxy resolves the name */
+    /* an address was checked above; with a proxy, the proxy resolves the name */
     if (is_address || fetch_state.proxy_count || fetch_state.options.connect_to_reserved_ips)
         return false;
     if (strcmp(host, "localhost") == 0)

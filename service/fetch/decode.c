@@ -190,6 +190,7 @@ static enum sl_code decode_xz(struct sl_bytes in, uint8_t *out, struct decode_si
     return code;
 }
 
+/* Decompresses `in`, which has one content coding or compression, into the sink's output file. Archives are opened in unwrap.c instead. */
 enum sl_code decode_bytes(struct sl_bytes in, enum unpack_format coding, struct decode_sink *sink)
 {
     uint8_t *out = malloc(PIECE);

@@ -122,8 +122,8 @@ static unsigned count_failure(struct deny_host *host, uint64_t now)
 }
 
 /* Counts a failed download of a host, unless it is blocked already. With `deny_threshold` failures within the window, blocks the host
- * unless the options list it as never blocked; `why` becomes a part of the error of later downloads. Without memory the failure is not
- * counted. */
+ * unless the options list it as never blocked; `why` becomes a part of the error of later downloads. While a host is blocked, a download is
+ * let through now and then as a probe, which tests whether it answers. Without memory the failure is not counted. */
 void deny_register(struct sl_str name, const struct sl_error *why)
 {
     uint64_t now = loop_now_ms();
@@ -213,7 +213,7 @@ static bool was_released(struct sl_str name, int64_t since_s)
     return never_blocked(name) || (fetch_state.options.released && fetch_state.options.released(since_s));
 }
 
-/* Ends the block of a host that has answered a probe, and forgets its failures. */
+/* Ends the block of a host that has answered a probe (a download that was let through to test it), and forgets its failures. */
 void deny_answered(struct sl_str name)
 {
     struct deny_host *host = sl_map_get(&hosts, name);
@@ -231,8 +231,9 @@ enum sl_code deny_check(struct sl_str name, bool *is_probe, struct sl_error *err
     uint64_t now = loop_now_ms();
     if (!host || host->blocked_until_ms <= now)
         return SL_OK;
-    bool released = was_released(name, host->blocked_at_s); /* suspends: the host may have been removed meanwhile */
-    host = sl_map_get(&hosts, name);
+    /* unblocked by an operator, or by new options */
+    bool released = was_released(name, host->blocked_at_s);
+    host = sl_map_get(&hosts, name); /* again: was_released suspends, so the entry may have been removed */
     if (host && released)
         host_release(host);
     if (!host || host->blocked_until_ms <= now)

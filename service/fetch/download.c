@@ -155,8 +155,8 @@ bool fetch_is_redirect(long status)
 }
 
 /* Decides how to go on after a 206 response to a request for the first part of a file. PARTIAL: it is that part, so the others are
- * downloaded too (parts.c); COMPLETE: it is the whole file; WITHOUT_RANGE: its Content-Range makes no sense, so the file is requested
- * without a range. */
+ * downloaded too (parts.c); COMPLETE: it is the whole file; EMPTY: the file has no bytes; REFUSED: it is too large; WITHOUT_RANGE: its
+ * Content-Range makes no sense, so the file is requested without a range. */
 static enum verdict get_range_verdict(struct exchange *e)
 {
     struct transfer *t = &e->transfer;
@@ -202,7 +202,7 @@ static enum verdict get_verdict(struct exchange *e)
         return COMPLETE;
     if (!exchange_coding(e, &e->download->coding, &e->error))
         return REFUSED;
-    if (e->download->coding != UNPACK_NONE)
+    if (e->download->coding != UNPACK_NONE) /* an encoded body may be a little larger than max_size */
         t->limit = coded_limit(e->download->max_size);
     if (t->status == 206 && t->has_content_range && e->ranged)
         return get_range_verdict(e);
@@ -227,7 +227,7 @@ static enum body_action decide(struct transfer *t)
         return BODY_STORE;
     case REDIRECT:
     case BAD_STATUS: return BODY_DISCARD;
-    default: return BODY_STOP;
+    default: return BODY_STOP; /* ends the transfer: the body is not needed */
     }
 }
 
@@ -260,6 +260,7 @@ enum sl_code exchange_start(struct exchange *e, const char *referer, const char 
     t->url = e->hop->url;
     t->user = e->hop->user;
     t->password = e->hop->password;
+    /* with `trusted_host`, hosts that the first one redirects to are not trusted */
     bool is_trusted = d->request->trusted || (d->request->trusted_host && strcmp(e->hop->host, d->first.host) == 0);
     t->pool = d->request->own ? DRIVER_OWN : is_trusted ? DRIVER_TRUSTED : DRIVER_RESTRICTED;
     t->method = d->request->method;
@@ -371,7 +372,8 @@ static enum sl_code carry_out(struct exchange *e, struct hops *hops, bool *again
     return code;
 }
 
-/* Sends the request for the current URL of the chain of redirects, and goes on as the response requires. `*again`: another request must
+/* Sends the request for the current URL of the chain of redirects, and goes on as the response requires. With hops->ranged it asks only for
+ * the first `split_size` bytes: the rest of a larger file is received in several requests at once (parts.c). `*again`: another request must
  * follow. `head`: time limit for the head of the response. */
 static enum sl_code one_exchange(struct fetch_download *d, struct hops *hops, struct time_limit head, bool *again,
                                  struct sl_error *error)

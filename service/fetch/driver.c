@@ -42,8 +42,8 @@ static void on_ready(uv_poll_t *poll, int status, int events)
                      : ((events & UV_READABLE) ? CURL_CSELECT_IN : 0) | ((events & UV_WRITABLE) ? CURL_CSELECT_OUT : 0);
     struct fetch_connection_pool *pool = w->pool;
     curl_multi_socket_action(pool->multi, w->socket, action, &pool->running);
-    collect(pool);
-    transfer_resume();
+    collect(pool);     /* results of transfers that have ended */
+    transfer_resume(); /* transfers whose socket curl has closed too early */
 }
 
 /* On the loop: the time that curl has set by on_timeout has come. */
@@ -71,7 +71,7 @@ static int on_socket(CURL *easy, curl_socket_t socket, int what, void *arg, void
             curl_multi_assign(pool->multi, socket, NULL);
             uv_poll_stop(&w->poll);
             uv_close((uv_handle_t *)&w->poll, free_watched);
-            transfer_socket_gone(easy);
+            transfer_socket_gone(easy); /* lists the transfer for transfer_resume */
         }
         return 0;
     }
@@ -186,6 +186,7 @@ static void driver_init(void)
         curl_multi_setopt(pool->multi, CURLMOPT_TIMERDATA, pool);
         curl_multi_setopt(pool->multi, CURLMOPT_MAXCONNECTS, 128L); /* idle connections that are kept */
     }
+    /* curl reads these variables itself; here only the proxies' addresses are recorded */
     static const char *const variables[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         add_proxy(variables[i]);
@@ -229,7 +230,7 @@ void fetch_configure(const struct fetch_options *options)
     fetch_state.max_download_size = options->max_download_size;
     fetch_state.max_download_timeout_ns = options->max_download_timeout_ns;
     fetch_state.max_inflate_ratio = options->max_inflate_ratio;
-    if (!fetch_state.options.split_size)
+    if (!fetch_state.options.split_size) /* 0: the default */
         fetch_state.options.split_size = 128u << 20;
 }
 

@@ -68,7 +68,7 @@ static enum sl_code wait_all(struct exchange *const *all, size_t count, struct s
         struct transfer *running[MAX_EXCHANGES];
         size_t left = 0;
         for (size_t i = 0; i < count; i++) {
-            if (!over(all[i]))
+            if (!over(all[i])) /* more is to be received for it */
                 running[left++] = &all[i]->transfer;
             else if (transfer_store_rest(&all[i]->transfer, error) != SL_OK || outcome(all[i], error) != SL_OK)
                 return error->code;

@@ -85,6 +85,8 @@ static void grant(void)
     }
 }
 
+/* Takes a slot for a download from the host; waits until one is free, in all and for the host. SL_CANCELLED, or SL_BUSY when out of
+ * memory. Give the slot back with slot_give. */
 enum sl_code slot_take(struct sl_str name, struct fetch_slot *slot, struct sl_error *error)
 {
     struct slot_host *host = get_host(name);
@@ -106,7 +108,7 @@ enum sl_code slot_take(struct sl_str name, struct fetch_slot *slot, struct sl_er
         fiber_set_wait_reason("a download slot");
         if (!fiber_suspend() && !w.granted) {
             slots_leave(&w);
-            drop_idle(host);
+            drop_idle(host); /* frees the host's entry if no download from it runs or waits */
             return sl_fail(error, SL_CANCELLED, "cancelled");
         }
     }
@@ -121,7 +123,7 @@ void slot_give(struct fetch_slot *slot)
     host->active--;
     metric_set(METRIC_DOWNLOADS_IN_FLIGHT, active, NULL, NULL, NULL);
     grant();
-    drop_idle(host);
+    drop_idle(host); /* frees the host's entry if no download from it runs or waits */
 }
 
 void slots_close(void)

@@ -22,7 +22,7 @@ static void turn_over(struct fetch_spool *spool)
 bool spool_add(struct fetch_spool *spool, struct sl_bytes bytes, uint64_t expected)
 {
     if (spool->full.size == 0 && spool->filling.size && spool->filling.size + bytes.size > SPOOL_SIZE)
-        turn_over(spool); /* the bytes do not fit */
+        turn_over(spool); /* the bytes do not fit: exchanges the buffers, so that `filling` is the empty one */
     struct sl_buf *filling = &spool->filling;
     if (filling->capacity == 0 && bytes.size < SPOOL_SIZE) { /* a new buffer: allocate its final size at once */
         size_t size = expected < SPOOL_SIZE ? (size_t)expected : SPOOL_SIZE;
@@ -50,7 +50,7 @@ static enum sl_code write_bytes(void *arg, struct sl_error *error)
 enum sl_code spool_write(struct fetch_spool *spool, int fd, struct sl_error *error)
 {
     if (spool->full.size == 0)
-        turn_over(spool);
+        turn_over(spool);      /* exchanges the two buffers */
     if (spool->full.size == 0) /* both were empty */
         return SL_OK;
     struct spool_write w = {.fd = fd, .bytes = sl_buf_bytes(&spool->full), .offset = spool->offset};

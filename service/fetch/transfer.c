@@ -289,7 +289,8 @@ static void leave_running(struct transfer *t)
     t->running_link = NULL;
 }
 
-/* Sets `progress` to the bytes, and to host and file name ("host file"), of the running transfer that has stored most bytes. */
+/* Sets `progress` to the bytes, and to host and file name ("host file"), of the running transfer that has stored most bytes. False if none
+ * runs. */
 bool fetch_progress(struct fetch_progress *progress)
 {
     const struct transfer *most = running;
@@ -362,6 +363,8 @@ void transfer_fail_for_memory(CURL *easy)
         t->scarce = true;
 }
 
+/* Only before the head of the response: later the transfer needs no other address of the host. Not while transfer_resume runs (`going_on`),
+ * as its loop would not end. */
 void transfer_socket_gone(CURL *easy)
 {
     struct transfer *t = NULL;
@@ -375,8 +378,9 @@ void transfer_socket_gone(CURL *easy)
     gone = t;
 }
 
-/* Makes curl look again at the transfers whose socket it has closed before the head was complete, by pausing and unpausing them. This may
- * close further sockets: `going_on` keeps those from being listed, so that the loop ends. */
+/* Makes curl look again at the transfers whose socket it has closed before the head was complete, by pausing and unpausing them: libcurl
+ * 7.88 would wait for the timeout of the whole connect instead of trying the host's next address at once. This may close further sockets:
+ * `going_on` keeps those from being listed, so that the loop ends. */
 void transfer_resume(void)
 {
     going_on = true;
@@ -472,6 +476,7 @@ enum sl_code transfer_wait(struct transfer *const *transfers, size_t count, stru
     if (has_changed)
         return SL_OK;
     fiber_set_wait_reason("a download");
+    /* all transfers of a download have the same list `events` */
     if (fiber_wait_on(transfers[0]->events, limit.until_ms - now) == FIBER_CANCELLED)
         return sl_fail(error, SL_CANCELLED, "cancelled");
     return SL_OK; /* also after a timeout, which the next call finds */

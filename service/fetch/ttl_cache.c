@@ -119,7 +119,7 @@ static void request_now(struct ttl_cache *cache, struct ttl_cache_entry *entry, 
     if (code == SL_OK && text.failed)
         code = sl_fail(&error, SL_BUSY, "out of memory");
     entry->asking = false;
-    entry->round++;
+    entry->round++; /* tells the fibers that wait that there is a new answer */
     if (cache->name && code != SL_CANCELLED)
         metric_add(METRIC_SOURCE_TOKEN, 1, cache->name, code == SL_OK ? "ok" : "error", NULL);
     if (code == SL_OK) {
@@ -135,6 +135,7 @@ static void request_now(struct ttl_cache *cache, struct ttl_cache_entry *entry, 
         sl_buf_wipe(&text);
         bool caches_error = code != SL_CANCELLED && cache->error_ns;
         bool keeps_text = caches_error && entry->has_text;
+        /* the options may give some errors a time of their own (failure_ns) */
         uint64_t cached_ns = cache->failure_ns && cache->is_failure(code) ? cache->failure_ns : cache->error_ns;
         entry->code = keeps_text ? SL_OK : code;
         entry->error = error;
@@ -164,7 +165,7 @@ static enum sl_code copy_answer(const struct ttl_cache_entry *entry, struct sl_a
 static enum sl_code settle(struct ttl_cache *cache, struct ttl_cache_entry *entry, ttl_cache_request *ask,
                            const void *context, struct sl_error *error)
 {
-    for (bool waited = false;;) {
+    for (bool waited = false;;) { /* waited: another fiber has got an answer meanwhile */
         uint64_t now = loop_now_ms();
         bool answered = waited && !entry->asking && entry->code != SL_CANCELLED;
         if (answered || (entry->deadline_ms > now && (entry->asking || entry->renew_ms > now))) {

@@ -51,7 +51,8 @@ static struct unpacking make_unpacking(int fd, enum unpack_format format, struct
     uint64_t max_size = limits->max_size ? limits->max_size : fetch_state.max_download_size;
     struct unpack_options options = {
         .format = format, .max_size = max_size, .max_ratio = ratio ? ratio : 1000, .for_core = limits->for_core};
-    return (struct unpacking){.request = {.options = options, .member = member, .in = fd, .out = -1}, *limits, fd};
+    return (struct unpacking){
+        .request = {.options = options, .member = member, .in = fd, .out = -1}, .limits = *limits, .fd = fd};
 }
 
 /* Creates the temporary file that gets the decompressed contents. */
@@ -109,7 +110,7 @@ static size_t next_piece(int fd, uint64_t size, off_t *at)
     off_t data = lseek(fd, *at, SEEK_DATA);
     if (data < 0 && errno == ENXIO) /* only a hole is left */
         data = (off_t)size;
-    *at = data < 0 ? *at : data;
+    *at = data < 0 ? *at : data; /* < 0: the file system does not tell holes, so all is copied */
     off_t hole = data < 0 || (uint64_t)data >= size ? -1 : lseek(fd, *at, SEEK_HOLE);
     uint64_t end = hole > *at ? (uint64_t)hole : size, left = end - (uint64_t)*at;
     return (size_t)(left < COPY_PIECE ? left : COPY_PIECE);
@@ -165,7 +166,7 @@ static enum sl_code unpack(struct unpacking *u, struct sl_error *error)
     if (code == SL_OK)
         code = run(u, error);
     if (code == SL_OK)
-        code = pool_call(copy_class(u->request.out), copy_back, u, error);
+        code = pool_call(copy_class(u->request.out), copy_back, u, error); /* a heavy job if the file is large */
     if (u->request.out >= 0)
         close(u->request.out);
     return code;

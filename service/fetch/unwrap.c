@@ -68,6 +68,7 @@ static enum sl_code read_entry(struct archive *a, struct decode_sink *sink)
     size_t size;
     la_int64_t offset;
     int status;
+    /* usable: ARCHIVE_OK or a warning */
     while (usable(status = archive_read_data_block(a, &piece, &size, &offset)))
         if (!decode_write(sink, piece, size))
             return sink->error->code;
@@ -80,7 +81,7 @@ static enum sl_code read_cab(struct archive *a, struct sl_bytes in, struct decod
 {
     struct archive_entry *entry;
     struct sl_reader header = sl_reader(in, false);
-    sl_reader_seek(&header, CAB_FILE_COUNT);
+    sl_reader_seek(&header, CAB_FILE_COUNT); /* offset of the field cFiles */
     unsigned count = sl_read_u16(&header);
     if (count != 1)
         return sl_fail(sink->error, SL_MALFORMED,
@@ -114,7 +115,7 @@ static enum sl_code find_member(struct archive *a, struct sl_bytes in, struct sl
     int status;
     if (archive_read_support_format_tar(a) != ARCHIVE_OK || archive_read_open_memory(a, in.data, in.size) != ARCHIVE_OK)
         return bad_archive(a, sink);
-    while (usable(status = archive_read_next_header(a, &entry))) {
+    while (usable(status = archive_read_next_header(a, &entry))) { /* usable: ARCHIVE_OK or a warning */
         const char *name = archive_entry_pathname(entry);
         if (name && archive_entry_filetype(entry) == AE_IFREG && sl_str_equal(sl_str(name), member))
             return read_entry(a, sink);

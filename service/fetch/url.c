@@ -65,6 +65,7 @@ static enum sl_code parse(struct sl_arena *arena, const char *base, const char *
     CURLU *url = curl_url();
     if (!url)
         return sl_fail(error, SL_BUSY, "out of memory");
+    /* other schemes are parsed too, so that `fill` can refuse them with its own text */
     unsigned flags = CURLU_NON_SUPPORT_SCHEME | (base ? CURLU_URLENCODE : 0);
     CURLUcode bad = base ? curl_url_set(url, CURLUPART_URL, base, 0) : CURLUE_OK;
     if (bad == CURLUE_OK)
@@ -106,6 +107,8 @@ const char *hop_referer(struct sl_arena *arena, const struct hop *from, const st
     return hop_same_host(from, to) ? from->url : fetch_public_url(arena, from->url);
 }
 
+/* Sets `parts` to the parts of an absolute http(s) URL: the host has its port unless that is the default one. False if the URL is not one,
+ * or when out of memory. */
 bool fetch_split_url(struct sl_arena *arena, const char *url, struct fetch_url *parts)
 {
     struct hop hop;
