@@ -194,7 +194,7 @@ static bool walk_thread(struct walks_work *w, size_t thread, struct sl_walk_save
     size_t module = 0;
     target.frame_pointer_first = w->options->frame_pointer_first;
     target.keeps_registers = w->options->keeps_registers;
-    target.compat = w->options->compat;
+    target.compat = w->options->compat; /* true: the frames that Symbolicator gives */
     target.work = &w->work;
     sl_minidump_start(&w->dump, thread, &registers, &stack);
     if (!saved->frame_count) /* the walk has not begun: it starts from the registers of the thread */

@@ -135,7 +135,8 @@ static void stack_give(struct fiber *fiber)
 }
 
 /* ---- switching ---- */
-/* Stops the running fiber: switches back to whoever resumed it, the loop or another fiber. Returns when the fiber is resumed. */
+/* Stops the running fiber: switches back to whoever resumed it, the loop or another fiber. Returns when the fiber is resumed. Tells the
+ * sanitizers of the switch: AddressSanitizer by context_start_switch and context_finish_switch, ThreadSanitizer by context_tsan_to. */
 static void park(struct fiber *fiber)
 {
     /* NULL tells the sanitizer that this fiber will not run again, so that it frees the fiber's fake stack. */
@@ -190,7 +191,7 @@ static void fiber_end(struct fiber *fiber)
 }
 
 /* Runs a fiber until it parks (waits to be woken) or ends. Saves `resumer`, where the caller's own park() returns to, as the caller may be
- * a fiber that starts another one which runs at once (fiber_run). */
+ * a fiber that starts another one which runs at once (fiber_run). The sanitizers are told of both switches (context_tsan_to, ...). */
 static void resume(struct fiber *fiber)
 {
     struct resumer outer = resumer;
@@ -418,7 +419,7 @@ bool fiber_suspend(void)
     struct fiber *self = current;
     if (self->group->cancelled)
         return false;
-    self->parked = self->cancellable = true;
+    self->parked = self->cancellable = true; /* fiber_wake may wake it, and so may fiber_group_cancel */
     park(self);
     return !self->group->cancelled;
 }

@@ -244,7 +244,7 @@ static bool walk_entry(const struct dir_walk *walk, struct dir_entry *entry)
 {
     struct stat st;
     if (fstatat(entry->at, entry->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-        return walk_failed(walk, entry);
+        return walk_failed(walk, entry); /* true if it is gone, else reported */
     entry->st = &st;
     if (S_ISDIR(st.st_mode) && entry->depth < walk->depth && (!walk->enter || walk->enter(walk->arg, entry))) {
         DIR *dir = dir_open(entry->at, entry->name);

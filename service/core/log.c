@@ -506,7 +506,7 @@ static void sink_flush(struct log_destination *sink)
     pthread_mutex_lock(&sink->lock);
     uint64_t goal = sink->head;
     while (sink->running && !sink->stopping && sink->tail < goal) {
-        pthread_cond_signal(&sink->more);
+        pthread_cond_signal(&sink->more); /* ends the writer's pause or sleep */
         pthread_cond_wait(&sink->out, &sink->lock);
     }
     pthread_mutex_unlock(&sink->lock);
@@ -518,7 +518,7 @@ int log_report_fd(void)
 }
 
 /* For a crash report: waits for the writer threads for a moment, then writes the lines that are left itself, as a writer thread may be the
- * one that crashed. Takes no locks, which that thread may hold. Lines that pass the end of the ring buffer are left out. */
+ * one that crashed. Takes no locks, which that thread may hold. If the lines pass the end of the ring buffer, none of them is written. */
 void log_last_lines(void)
 {
     struct log_destination *const sinks[] = {&log_sink, &access_sink};

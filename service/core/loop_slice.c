@@ -23,7 +23,7 @@ bool loop_slice_is_used_up(void)
         slice_began_ns = now;
     bool over = now - slice_began_ns > SLICE_NS;
     if (over)
-        last_over_ns = now;
+        last_over_ns = now; /* for loop_is_calm */
     return over;
 }
 

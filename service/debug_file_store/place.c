@@ -152,6 +152,7 @@ static enum sl_code settle_ids(struct debug_file_adding *a, struct sl_error *err
             object->debug_id = u->claimed_id;
         else if (!sl_debug_id_has_uuid(&object->debug_id) && u->has_name_id)
             object->debug_id = u->name_id;
+        /* claimed_any: an id of which the client does not say whether it is a code id or a debug id */
         if (!*object->code_id && !sl_debug_id_has_uuid(&object->debug_id) && u->claimed_any.size)
             use_claimed_id(u->claimed_any, object, u->arena);
         if (!*object->code_id && u->claimed_code_id.size < CHECKED_CODE_ID)
