@@ -500,7 +500,7 @@ static bool fill_record(const struct debug_file_adding *a)
                                            .features = features,
                                            .paths = a->paths,
                                            .path_count = a->path_count};
-    if (!features || !name_copy || !u->record.sha1.data || !u->record.sha256.data)
+    if (!features || !name_copy || !debug_id || !code_id || !u->record.sha1.data || !u->record.sha256.data)
         return false;
     if (object->has_debug_info)
         features[u->record.feature_count++] = SL_STR("debug");
