@@ -167,8 +167,8 @@ static bool has_work(const struct journal_record *death, const struct journal_wo
     return false;
 }
 
-/* Adds the work of one thread of the dead process to the record, if the slot is busy and has valid texts: the crash may have damaged it. Work
- * that the record has already, as several threads did it together, is not added again. */
+/* Adds the work of one thread of the dead process to the record, if the slot is busy and has valid texts: the crash may have damaged it.
+ * Work that the record has already, as several threads did it together, is not added again. */
 static void take_slot(struct journal_record *death, struct journal_slot *slot)
 {
     struct journal_work *work = &slot->work;
