@@ -92,11 +92,11 @@ struct metric_push {
     const char *name;               /* name of the metric without the prefix */
     const char *const *label_names; /* METRIC_LABELS pointers; absent ones are NULL */
     struct metric_sample sample;
-    bool gauge, seconds, is_mozilla;
-    const char *form;    /* statsd type of the values */
-    const float *values; /* values of a histogram; NULL = send sample.value (for a counter: the increase) */
+    bool gauge, seconds, is_mozilla; /* seconds: the values are durations, which statsd gets in milliseconds */
+    const char *form;                /* statsd type of the values */
+    const float *values;             /* values of a histogram; NULL = send sample.value (for a counter: the increase) */
     size_t value_count;
-    uint64_t values_seen;
+    uint64_t values_seen; /* number of values observed, of which the first value_count are in `values` */
 };
 /* Passes the series to `to` once for each name that metrics_names.c has for it, which dashboards of another service expect; if it has none,
  * under its own name. */

@@ -215,7 +215,8 @@ enum sl_code download_finish(struct fetch_download *d, struct sl_error *error) S
 enum sl_code parts_get(struct exchange *first, struct sl_error *error) SL_SUSPENDS;
 
 /* ---- address.c ---- */
-/* True if a connection to the address, or a URL with this host, is refused for downloads of this pool. */
+/* True if a connection to the address, or a URL with this host, is refused for the downloads of this connection pool: for URLs that clients
+ * choose (DRIVER_RESTRICTED) most is, for requests of the service itself (DRIVER_OWN) nothing. */
 bool address_refused(const struct sockaddr *address, enum driver_pool pool);
 bool address_host_refused(const char *host, enum driver_pool pool);
 bool address_reserved(const uint8_t bytes[16]); /* no public host uses it (RFC 6890) */
@@ -256,7 +257,7 @@ struct decode_limits {
     uint64_t until_ns, timeout_ns; /* deadline in time of clock_mono_ns; length of the limit, for the error */
     bool for_core; /* an output that begins like an ELF core file may grow more than max_inflate_ratio times */
 };
-/* Does the same as fetch_unwrap, with these limits. */
+/* Replaces the contents of `fd` by the decompressed ones, within these limits, if they are compressed. In the calling thread; blocks. */
 enum sl_code unwrap_file(int fd, const struct decode_limits *limits, struct sl_error *error);
 /* Replaces the compressed contents of `fd` by the decompressed ones or, if `member` is not empty, an archive by this member. */
 enum sl_code unpack_file(int fd, enum unpack_format coding, struct sl_str member, const struct decode_limits *limits,

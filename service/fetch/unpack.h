@@ -42,8 +42,9 @@ struct unpack_call {
     void *arg;
 };
 
-/* Decompresses `call->in`. SL_MALFORMED: damaged, or over a limit of the options; SL_NOT_FOUND: the archive has no such member; SL_BUSY:
- * out of memory; SL_INTERNAL: `out` cannot be written; SL_CANCELLED: may_continue returned false. Blocks, so it is for pool threads. */
+/* Decompresses `call->in`. SL_MALFORMED: damaged, or over a limit of the options (with for_core, SL_UNSUPPORTED beyond max_size);
+ * SL_NOT_FOUND: the archive has no such member; SL_BUSY: out of memory; SL_INTERNAL: `out` cannot be written; SL_CANCELLED: may_continue
+ * returned false. Blocks, so it is for pool threads. */
 enum sl_code unpack_bytes(const struct unpack_call *call, struct unpack_result *result, struct sl_error *error);
 
 /* Returns the compressed format that a file has by its first bytes (six are enough); UNPACK_NONE if it has none of these, or fewer than 4
