@@ -3,7 +3,7 @@
 
 static const uint64_t NS = 1, US = 1000, MS = 1000000, S = 1000000000;
 
-/* In seconds; a year has 365.25 days, a month is its twelfth part (30.44 days). */
+/* In seconds; a year has 365.25 days, and a month 30.44 days, its rounded twelfth part. */
 enum { MINUTE_S = 60, HOUR_S = 3600, DAY_S = 86400, WEEK_S = 604800, MONTH_S = 2630016, YEAR_S = 31557600 };
 
 static const struct {

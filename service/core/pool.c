@@ -157,7 +157,8 @@ static void helper_work(struct pool_work *work)
 
 static void start_heavy(void);
 
-/* On the loop, when a helper has ended: drops its reference to the team and starts heavy jobs that waited for its thread. */
+/* On the loop, when a helper (a thread that was lent to a team's parallel work) has ended: drops its reference to the team and starts heavy
+ * jobs that waited for its thread. */
 static void helper_done(struct pool_work *work)
 {
     team_drop(((struct team_helper *)work)->team);
@@ -506,7 +507,7 @@ static void unmap_file(void *arg)
     sl_unmap(arg);
 }
 
-/* On the pool, as unmapping a large file takes long. */
+/* Unmaps the file on the pool, as this takes long for a large one. */
 void pool_unmap(struct sl_mapping *mapping)
 {
     pool_run(POOL_IO, unmap_file, mapping, NULL);

@@ -185,7 +185,7 @@ struct comparing {
     bool same;
 };
 
-/* On the pool, as it reads both files (up to their first difference). */
+/* Compares the stored file with the received one. On the pool, as it reads both (up to their first difference). */
 static void compare_files(void *arg)
 {
     struct comparing *c = arg;
