@@ -101,11 +101,11 @@ static struct fiber *stack_take(void)
 static void stack_measure(struct fiber *fiber)
 {
     enum { PAGE = 4096, PAGES = STACK_SIZE / PAGE };
-    unsigned char there[PAGES] = {0};
+    unsigned char resident[PAGES] = {0}; /* bit 0 of each: the page is resident */
     size_t untouched = GUARD_SIZE / PAGE;
-    if (mincore(get_stack(fiber), STACK_SIZE, there) != 0)
+    if (mincore(get_stack(fiber), STACK_SIZE, resident) != 0)
         return;
-    while (untouched < PAGES && !(there[untouched] & 1))
+    while (untouched < PAGES && !(resident[untouched] & 1))
         untouched++;
     size_t depth = STACK_SIZE - untouched * PAGE;
     deepest = depth > deepest ? depth : deepest;

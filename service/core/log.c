@@ -365,6 +365,7 @@ static bool site_allows(struct log_site *site, uint64_t second, uint32_t *suppre
 {
     *suppressed = 0;
     uint64_t seen = __atomic_load_n(&site->second, __ATOMIC_RELAXED);
+    /* of several threads, the one whose exchange succeeds begins the new second */
     if (seen != second &&
         __atomic_compare_exchange_n(&site->second, &seen, second, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
         __atomic_store_n(&site->count, 0, __ATOMIC_RELAXED);

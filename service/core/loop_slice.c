@@ -16,6 +16,7 @@ static uint64_t slice_began_ns; /* time of the first loop_slice_is_used_up() in 
 static uint64_t last_over_ns;   /* when a slice was last found to be used up */
 static struct sl_list queue;
 
+/* True if the current time slice has lasted longer than SLICE_NS. A slice begins with the first call of this function in it. */
 bool loop_slice_is_used_up(void)
 {
     uint64_t now = uv_hrtime();

@@ -28,7 +28,8 @@ static struct metrics_store *store_at(size_t index)
     return (struct metrics_store *)(all.stores + index * STORE_BYTES);
 }
 
-/* Pages of the mapping that are never used take no memory. Core dumps leave it out (MADV_DONTDUMP): it would make them large. */
+/* Maps a store for each of the processes and one for the parent, which calls this. False when out of memory: then metrics are not shared.
+ * Pages of the mapping that are never used take no memory. Core dumps leave it out (MADV_DONTDUMP): it would make them large. */
 bool metrics_map_shared(size_t processes)
 {
     size_t size = STORE_BYTES * (processes + 1);

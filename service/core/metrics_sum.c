@@ -62,7 +62,7 @@ static void add_sample(struct metrics_text_sum *s, struct metric_text_family *fa
     memcpy(number, blank + 1, size);
     number[size] = '\0';
     double value = strtod(number, NULL);
-    bool fresh;
+    bool fresh; /* the map had no such key: `*slot` is to be set */
     void **slot = sl_map_find_or_add(&family->series, name, &fresh);
     struct metric_text_series *series = !slot   ? NULL
                                         : fresh ? SL_ARENA_NEW(&s->arena, struct metric_text_series)
@@ -85,7 +85,7 @@ static void add_sample(struct metrics_text_sum *s, struct metric_text_family *fa
 /* Returns the metric family with these comment lines; if no process had it so far, adds it behind the others. */
 static struct metric_text_family *find_family(struct metrics_text_sum *s, struct sl_str head)
 {
-    bool fresh;
+    bool fresh; /* the map had no such key: `*slot` is to be set */
     void **slot = sl_map_find_or_add(&s->families, head, &fresh);
     struct metric_text_family *family = !slot   ? NULL
                                         : fresh ? SL_ARENA_NEW(&s->arena, struct metric_text_family)

@@ -424,6 +424,9 @@ static bool job_wait(struct pool_task *job)
     return true;
 }
 
+/* Runs fn(arg) on a pool thread and waits for its end. Quick jobs are submitted at once, heavy and background jobs by start_heavy and
+ * start_background when a thread for them is free. SL_CANCELLED: `fn` did not run, or its result must not be used; SL_INTERNAL: SIGBUS has
+ * ended it. */
 enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, struct sl_error *error)
 {
     enum pool_job what = kind & ~(POOL_HEAVY | POOL_BACKGROUND | POOL_ELSEWHERE);
@@ -666,6 +669,7 @@ void pool_set_metrics(void)
     metric_set(METRIC_WAITING, (double)class_queued(HEAVY), "pool_heavy", NULL, NULL);
 }
 
+/* Prepares the pool for this loop. Called by loop_init. */
 void pool_open(uv_loop_t *the_loop)
 {
     loop = the_loop;

@@ -368,6 +368,8 @@ static void read_all(struct record_search *s, const struct entry_list *list, str
         s->found->complete = false;
 }
 
+/* Finds the stored files whose base name, with a slash in front, matches the query's pattern. found->complete is false if there may be
+ * more: a limit of the query was reached, or the store could not be read. */
 void uploaded_files_by_name(const struct uploaded_name_query *query, struct sl_arena *arena,
                             struct uploaded_files *found)
 {

@@ -489,6 +489,7 @@ static enum sl_code attempts(struct fetch_download *d, struct sl_str host, struc
             deny_pause(host, d->retry_after_s);
         if (is_final(code))
             return code;
+        /* asked: what is left of the pause that the host wants (Retry-After); 0: none */
         uint64_t now = loop_now_ms(), pause = retry_pause_ms(d, i), asked = deny_pause_ms(host);
         if (asked > pause)
             pause = asked;
