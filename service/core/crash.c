@@ -111,6 +111,7 @@ static int take_module(struct dl_phdr_info *info, size_t size, void *unused)
         return 1; /* ends the iteration */
     struct crash_module *module = &crash.modules[crash.module_count++];
     *module = (struct crash_module){.base = info->dlpi_addr, .begin = UINTPTR_MAX};
+    /* module_count is now 1 for the program itself */
     if (info->dlpi_name[0])
         strncpy(module->path, info->dlpi_name, sizeof module->path - 1);
     else if (crash.module_count > 1 || readlink("/proc/self/exe", module->path, sizeof module->path - 1) <= 0)

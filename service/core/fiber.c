@@ -37,7 +37,7 @@ struct fiber {
     const atomic_bool *cancel;     /* flag that cancels the fiber's pool jobs; NULL = none */
     struct fiber_trace_ids *trace; /* a reference; NULL = none */
     uint64_t waited_ns;
-    const char *expects; /* what the fiber waits for while it is parked (fiber_set_wait_reason); NULL = not named */
+    const char *wait_reason; /* what the fiber waits for while it is parked (fiber_set_wait_reason); NULL = not named */
     uint8_t request_id_size;
     char request_id[MAX_REQUEST_ID];
 };
@@ -111,7 +111,7 @@ static void stack_measure(struct fiber *fiber)
     deepest = depth > deepest ? depth : deepest;
 }
 
-/* Returns a stack to the kernel. Before that, the sanitizers must forget it, as its addresses will be used again. */
+/* Measures the use of a stack and returns it to the kernel. The sanitizers must forget it first: its addresses will be used again. */
 static void stack_unmap(struct fiber *fiber)
 {
     uint8_t *memory = get_stack(fiber);
@@ -199,7 +199,7 @@ static void resume(struct fiber *fiber)
     fiber->ready = false;
     fiber->parked = false;
     current = fiber;
-    fiber->expects = NULL; /* it waits no more, so it has no wait reason */
+    fiber->wait_reason = NULL; /* it waits no more */
     resumer.tsan = context_tsan_self();
     context_start_switch(&resumer.fake_stack, get_stack(fiber) + GUARD_SIZE, STACK_SIZE - GUARD_SIZE - sizeof *fiber);
     context_tsan_to(fiber->tsan);
@@ -264,7 +264,7 @@ static struct fiber *fiber_new(struct fiber_group *group, void (*run)(void *arg)
     fiber->cancel = NULL;
     fiber->trace = trace_hold(current ? current->trace : NULL);
     fiber->waited_ns = 0;
-    fiber->expects = NULL;
+    fiber->wait_reason = NULL;
     fiber->tsan = context_tsan_new();
     /* the stack begins below the struct, aligned to 16 bytes */
     fiber->sp = context_make((void *)((uintptr_t)fiber & ~(uintptr_t)15), fiber_main, fiber);
@@ -401,17 +401,17 @@ bool fiber_overflowed(const void *address)
 void fiber_set_wait_reason(const char *what)
 {
     if (current)
-        current->expects = what;
+        current->wait_reason = what;
 }
 
 const char *fiber_group_wait_reason(const struct fiber_group *group)
 {
-    const char *what = NULL;
-    for (const struct fiber *fiber = group->first; fiber && !what; fiber = fiber->next)
-        what = fiber->expects;
-    for (const struct fiber_group *child = group->children; child && !what; child = child->next_sibling)
-        what = fiber_group_wait_reason(child);
-    return what;
+    const char *reason = NULL;
+    for (const struct fiber *fiber = group->first; fiber && !reason; fiber = fiber->next)
+        reason = fiber->wait_reason;
+    for (const struct fiber_group *child = group->children; child && !reason; child = child->next_sibling)
+        reason = fiber_group_wait_reason(child);
+    return reason;
 }
 
 bool fiber_suspend(void)

@@ -217,7 +217,7 @@ DIR *dir_open(int at, const char *name)
 
 struct dirent *dir_next(DIR *dir, struct stat *st)
 {
-    errno = 0;
+    errno = 0; /* before each readdir, which sets it only on failure */
     for (struct dirent *e; dir && (e = readdir(dir)); errno = 0)
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
             (!st || fstatat(dirfd(dir), e->d_name, st, AT_SYMLINK_NOFOLLOW) == 0))

@@ -254,7 +254,8 @@ static uint64_t count_lines(const char *data, size_t size)
 
 /* ---- ring and writer ---- */
 
-/* Appends a line to the ring buffer, in two parts if it passes the buffer's end; false if it does not fit. Call with the lock held. */
+/* Appends a line to the ring buffer, in two parts if it passes the buffer's end; false if it does not fit. `head` and `tail` count all
+ * bytes that were ever added and written. Call with the lock held. */
 static bool ring_add(struct log_destination *sink, const char *data, size_t size)
 {
     if (size > RING_SIZE - (sink->head - sink->tail))
@@ -494,7 +495,7 @@ static void sink_start(struct log_destination *sink)
 
 void log_start(void)
 {
-    if (!log_sink.running)
+    if (!log_sink.running) /* from now on isatty is not called for every line */
         atomic_store(&stderr_is_terminal, isatty(STDERR_FILENO));
     sink_start(&log_sink);
     if (access_sink.path)

@@ -88,6 +88,7 @@ static size_t printable_sequence(const uint8_t *at, size_t left)
             return 0;
     bool c1 = c == 0xC2 && at[1] < 0xA0;
     bool overlong = (c == 0xE0 && at[1] < 0xA0) || (c == 0xF0 && at[1] < 0x90);
+    /* not a character: a surrogate, or beyond U+10FFFF */
     bool outside = (c == 0xED && at[1] > 0x9F) || (c == 0xF4 && at[1] > 0x8F);
     return c1 || overlong || outside ? 0 : size;
 }

@@ -513,7 +513,7 @@ void metrics_write_header(struct sl_buf *out, const char *name, const char *type
 static bool family_taken(enum metric metric)
 {
     size_t size = strlen(table[metric].name) - strlen("_total");
-    for (int i = 0; i < METRIC_MOZILLA_NAMES; i++)
+    for (int i = 0; i < METRIC_MOZILLA_NAMES; i++) /* the metrics from there on are only for statsd */
         if (strlen(table[i].name) == size && memcmp(table[i].name, table[metric].name, size) == 0)
             return true;
     return false;

@@ -57,7 +57,7 @@ static void put_written(struct sl_buf *out, struct sl_str text)
         if (sl_str_starts(line, help_mark)) {
             help = (struct sl_str){line.data + help_mark.size, line.size - help_mark.size};
         } else if (blank && sl_str_starts(line, type_mark)) {
-            /* size of the name; bytes of this line before the type, which the name comes before */
+            /* size of the name; bytes in front of the type: the mark, the name and a blank */
             size_t name = (size_t)(blank - help.data), before = type_mark.size + name + 1;
             sl_buf_printf(out, "| `%.*s` | %.*s | %.*s |\n", (int)name, help.data, (int)(line.size - before),
                           line.data + before, (int)(help.size - name - 1), blank + 1);

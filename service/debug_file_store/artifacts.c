@@ -100,7 +100,8 @@ static enum sl_code drop_older_entry(struct sl_str directory, struct sl_str sha1
     return code;
 }
 
-/* Lists the bundle in the directory of a release, as the newest bundle there. */
+/* Lists the bundle in the directory of a release, as the newest bundle there: creates an entry with the present time, and deletes an older
+ * one of the bundle. */
 static enum sl_code list_for_release(struct sl_str sha1, const struct artifact_release *release, struct sl_error *error)
 {
     struct sl_arena arena = {0};

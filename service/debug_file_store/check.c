@@ -25,7 +25,7 @@ static bool has_symbol_table(struct sl_object *object, enum sl_format format)
 static bool has_code(const struct sl_object *object, const struct sl_object_info *info)
 {
     struct sl_segment segment;
-    if (info->kind == SL_KIND_DBG)
+    if (info->kind == SL_KIND_DBG) /* a debug file */
         return false;
     for (size_t i = 0; sl_object_segment(object, i, &segment); i++)
         if (segment.executable && segment.bytes.size)

@@ -514,7 +514,7 @@ static bool fill_record(const struct debug_file_adding *a)
 }
 
 /* Stores the record and, before it, the entry by which the file is found by name. A file that was uploaded before keeps the time of its
- * first upload, which the entry's name has: so many uploads of a file under one name make only one entry. */
+ * first upload. As this time is a part of the entry's name, many uploads of a file under one name make only one entry. */
 static enum sl_code record(struct debug_file_upload *u, struct sl_error *error)
 {
     struct debug_file_record before;

@@ -96,7 +96,7 @@ static enum sl_code inflate_all(struct sl_bytes in, bool gzip, uint8_t *out, str
         else if (!decode_write(sink, out, PIECE - z.avail_out))
             code = sink_code(sink);
         if (status == Z_STREAM_END && code == SL_OK) {
-            /* the magic number of a further member */
+            /* the magic number of a further member; next_in may be read beyond avail_in, as the input is one mapping */
             bool another = gzip && z.avail_in + left >= 2 && z.next_in[0] == 0x1F && z.next_in[1] == 0x8B;
             if (!another)
                 break;

@@ -378,7 +378,7 @@ static enum sl_code carry_out(struct exchange *e, struct hops *hops, bool *again
 static enum sl_code one_exchange(struct fetch_download *d, struct hops *hops, struct time_limit head, bool *again,
                                  struct sl_error *error)
 {
-    const struct hop hop = hops->now;
+    const struct hop hop = hops->now; /* a copy, as a redirect changes hops->now */
     struct exchange e = {.download = d, .hop = &hop, .ranged = hops->ranged};
     char range[64];
     snprintf(range, sizeof range, "bytes=0-%llu", (unsigned long long)fetch_state.options.split_size - 1);
