@@ -33,8 +33,8 @@ static bool check_result(const void *result)
 const struct converter converter_unpack = {"unpack", sizeof(struct unpack_options), sizeof(struct unpack_result),
                                            unpack, check_result};
 
-/* Runs the converter in a worker process: it decompresses request->in, or the member of that archive which request->member names, into
- * request->out. Sets request->result. */
+/* Has a converter, which may run in a worker process, decompress request->in into request->out or, with request->member, extract the member
+ * with this name from the archive request->in. Sets request->result. */
 enum sl_code conversion_unpack(struct unpack_request *request, struct sl_error *error)
 {
     /* the location is for the log */

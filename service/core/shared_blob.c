@@ -65,7 +65,7 @@ struct shared_blob *shared_blob_retain(struct shared_blob *content)
 static void file_release(struct spill_file *file)
 {
     file->users--;
-    if (file->users == 1 && file == current && ftruncate(file->fd, 0) == 0) /* 1: it is only the current file */
+    if (file->users == 1 && file == current && ftruncate(file->fd, 0) == 0) /* 1: for being `current` */
         file->end = 0;
     if (file->users > 0)
         return;

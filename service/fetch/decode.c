@@ -23,7 +23,7 @@ static bool begins_core(const uint8_t *data, size_t size)
 
 /* Appends decompressed bytes to the output file; all decoders call it. False, with sink->error set, if time is up, the file would be too
  * large, it grows more than `max_ratio` times (checked from RATIO_COUNTS_FROM bytes on, as small files may have high ratios), or the write
- * fails. */
+ * fails. With options->for_core, an output beyond max_size is SL_UNSUPPORTED instead of SL_MALFORMED. */
 bool decode_write(struct decode_sink *sink, const void *data, size_t size)
 {
     const struct unpack_options *options = &sink->call->options;

@@ -424,6 +424,7 @@ static enum sl_code begin_file(int fd, struct sl_error *error)
 static enum sl_code attempt(struct fetch_download *d, struct sl_error *error)
 {
     const struct fetch_request *request = d->request;
+    /* ranged: first requests the beginning of the file, to receive the rest of a large one in parallel */
     struct hops hops = {.now = d->first, .ranged = !request->whole && !request->method};
     struct time_limit head = time_limit(fetch_state.options.head_timeout_ns);
     d->coding = UNPACK_NONE;
