@@ -34,15 +34,16 @@ struct tmp_job {
     struct symbfile_failure failure;
 };
 
-/* Creates a temporary file of the store; on the pool. If the store is a directory, first deletes old symbfiles if its disk is nearly full;
- * a bucket does not fill up. SL_UNSUPPORTED: the disk is full. */
+/* Creates a temporary file of the store; on the pool. If the store is a directory, first checks that this has room (the limits are those of
+ * the symbfile store, which is in the same directory); a bucket does not fill up. SL_UNSUPPORTED: the directory is full. */
 static enum sl_code make_tmp(void *arg, struct sl_error *error)
 {
     struct tmp_job *job = arg;
     bool is_directory = debug_files_area()->root != NULL;
     if (!is_directory || symbfile_store_make_room(&job->failure))
         return store_area_tmp_file(debug_files_area(), job->file, error);
-    return sl_fail(error, job->failure.status == 507 ? SL_UNSUPPORTED : SL_BUSY, "%.200s", job->failure.text);
+    return sl_fail(error, job->failure.status == 507 /* full */ ? SL_UNSUPPORTED : SL_BUSY, "%.200s",
+                   job->failure.text);
 }
 
 int debug_file_status(enum sl_code code)
