@@ -559,7 +559,7 @@ static enum sl_code add_mapped(struct debug_file_adding *a, struct sl_error *err
  * (SL_MALFORMED). */
 static void conclude(struct debug_file_upload *u, enum sl_code code, uint64_t size)
 {
-    static const char *const words[] = {"new", "duplicate", "worse", "refused"};
+    static const char *const words[] = {"new", "duplicate", "worse", "refused"}; /* of enum debug_file_result */
     if (code == SL_MALFORMED) {
         u->result = DEBUG_FILE_REFUSED;
         u->status = 400;

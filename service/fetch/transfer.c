@@ -528,6 +528,7 @@ enum sl_code transfer_failure(const struct transfer *t, struct sl_error *error)
     bool stopped = t->result == CURLE_WRITE_ERROR && t->head_complete && t->action != BODY_STORE;
     if (t->result == CURLE_OK || stopped)
         return SL_OK;
+    /* when no descriptor is free, curl and its resolver fail with misleading errors */
     if (t->scarce || t->result == CURLE_OUT_OF_MEMORY || (!t->head_complete && descriptors_used_up()))
         return sl_fail(error, SL_BUSY, "out of memory or file descriptors");
     if (t->restricted && !t->opened) /* all addresses of the host were refused */
