@@ -107,10 +107,11 @@ static void send_packet(void)
     if (statsd.packet.size && statsd.fd >= 0 &&
         send(statsd.fd, statsd.packet.data, statsd.packet.size, MSG_NOSIGNAL) < 0 && errno != EAGAIN &&
         errno != EMSGSIZE) {
+        bool is_refused = errno == ECONNREFUSED;
         close(statsd.fd); /* the server is gone: until the next connect, lines are dropped */
         statsd.fd = -1;
-        statsd.next_try_ms = clock_mono_ns() / 1000000 +
-                             (errno == ECONNREFUSED ? 0 : RETRY_MS); /* refused: an agent may start at any moment */
+        statsd.next_try_ms =
+            clock_mono_ns() / 1000000 + (is_refused ? 0 : RETRY_MS); /* refused: an agent may start at any moment */
     }
     sl_buf_clear(&statsd.packet);
 }

@@ -211,7 +211,7 @@ def test_check_and_run_report_the_same_errors(work, files):
     no_keys = "no credentials: set access_key and secret_key, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment"
     for text, key, what in (
             ("shared_cache: {s3: {bucket: b}}", "shared_cache.s3", no_keys),
-            ("shared_cache: {s3: {endpoint: http://a}}", "shared_cache.s3.bucket", "missing, although other keys of the bucket are set"),
+            ("shared_cache: {s3: {endpoint: http://a}}", "shared_cache.s3.bucket", "the bucket's name is missing, although other keys of the bucket are set"),
             (f"shared_cache: {{s3: {{bucket: b, {keys}endpoint: not a url}}}}", "shared_cache.s3.endpoint",
              "not the URL of a server (example: https://s3.example.com)"),
             (f"shared_cache: {{s3: {{bucket: b, {keys}region: a b}}}}", "shared_cache.s3.region",

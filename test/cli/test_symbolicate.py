@@ -211,7 +211,7 @@ def test_regex_option_retraces_other_lines(work, files):
     for wrong in ("(", "%c" * 65):
         failed = symloom("-regex", wrong, mapping, input=lines, program=retrace)
         equal((failed.status, failed.out), (2, ""))
-        contains(failed.err, "error: " + wrong)
+        contains(failed.err, f"error: cannot use --regex '{wrong}'")
 
 
 def test_first_mapping_with_the_class_is_used(work, files):
