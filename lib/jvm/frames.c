@@ -142,8 +142,8 @@ struct jvm_found_member {
     size_t count;
 };
 
-/* Adds the frames of each member in the list, and empties it: all lines of a base member, one without a range; of others the line that the
- * query's line corresponds to. */
+/* Adds the frames of each member in the list, and empties the list. Of a base member, which has no range of lines, all lines are added; of
+ * others only the line that the query's line corresponds to. */
 static void add_found(struct jvm_frame_search *s, struct jvm_found_member *found)
 {
     for (size_t i = 0; i < found->count; i++) {

@@ -162,7 +162,7 @@ static enum sl_code check_upload(struct conversion *conversion, const struct con
     if (sl_format_detect(file) != SL_FORMAT_UNKNOWN)
         return describe_objects(conversion, file, converter_options(call), found, error);
     found->count = 1;
-    /* QUALITY_LINES: auxiliary files are not rated, so a later one replaces an older one */
+    /* auxiliary files are not rated: all have the same quality, so that a later one replaces an older one */
     found->objects[0] = (struct checked_object){.quality = QUALITY_LINES, .kind = SL_KIND_OTHER};
     return describe_auxiliary(conversion, file, &found->objects[0].type, error);
 }

@@ -84,7 +84,7 @@ bool origin_glob(struct sl_str pattern, struct sl_str subject)
         size_t length = 1;
         bool match = false;
         if (p < pattern.size && pattern.data[p] == '*') {
-            size_t n = stars(pattern, p);
+            size_t n = stars(pattern, p); /* 2 only before a separator or the end: origin_glob_valid() */
             p += n;
             whole = n == 2 && p < pattern.size;
             p += whole;

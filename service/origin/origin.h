@@ -240,8 +240,9 @@ struct sl_str origin_note_field(const char *note, const char *name);
 /* True for HTTP servers of layout debuginfod: they get X-Forwarded-For, and are not asked when a request was forwarded too often. */
 bool origin_is_upstream(const struct source *source);
 
-/* Sets `*companion` to the file `<path of file><suffix>` of the same source. SL_NOT_FOUND: the source's index does not list it, or the
- * source has no names of files; without an index it is not checked whether the file exists. SL_BUSY when out of memory. */
+/* Sets `*companion` to the file `<path of file><suffix>` of the same source. SL_NOT_FOUND if the source has
+ * an index that does not list it, or has ids instead of paths, as Sentry. Whether the file exists is not checked otherwise. SL_BUSY when out
+ * of memory. */
 enum sl_code origin_companion(const struct remote_file *file, const char *suffix, struct sl_arena *arena,
                               struct remote_file *companion, struct sl_error *error);
 

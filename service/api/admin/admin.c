@@ -64,7 +64,7 @@ static void release_hosts(struct http_exchange *x)
     } else {
         log_error(
             "fetch",
-            "cannot notify the other processes: only this process may ask blocked hosts again; send the request again",
+            "blocked hosts were released in this process only, as the other processes could not be notified; repeat the request",
             LOG_ERR(&error));
         http_reply_detail(x, 500, "internal error", NULL);
     }

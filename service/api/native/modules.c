@@ -83,6 +83,7 @@ bool native_sort_modules(struct native_request *request)
     for (size_t i = 0; i < count; i++)
         request->by_address[i] = order[i].index;
     fill_sizes(request);
+    /* modules inside of one another need a map of which one has an address; others are found by their order */
     return !request->nests_modules || map_modules(request);
 }
 

@@ -164,8 +164,8 @@ static void print_context(struct lookup *l, const struct lookup_result *e)
     sl_unmap(&mapping);
 }
 
-/* Appends the lines of llvm-symbolizer --verbose; what is unknown is left out, except for file, line and column. For an unknown file of
- * the declaration LLVM's tools print `<invalid>` without inlined functions, and nothing with them. */
+/* Appends the lines of llvm-symbolizer --verbose; what is unknown is left out, except for file, line and column. If the file of the
+ * declaration is unknown, LLVM's tools print `<invalid>` with --no-inlines, else nothing. */
 static void print_verbose(struct lookup *l, const struct lookup_result *e)
 {
     sl_buf_cstr(&l->out, "  Filename: ");

@@ -107,7 +107,7 @@ bool lookup_load_whole_file(struct lookup *l, struct lookup_module *m)
     if (code == SL_OK && !m->input.notes.size &&
         sl_symcache_is_partial(&m->input.cache)) /* read from the disk cache, which does not store notes */
         input_note(&m->input, "some debug information is damaged; run 'symloom inspect --verify' for details");
-    /* the emulated tools answer `??` for a file without symbols */
+    /* an error for `lookup` itself; the tools that it emulates answer `??` for a file without symbols */
     if (code == SL_OK && l->persona == PERSONA_LOOKUP && !m->input.cache.entry_count)
         code = fail_empty(m);
     if (code == SL_OK)

@@ -475,7 +475,8 @@ static void init_statsd(struct config *config)
 
 /* ---- the end ---- */
 
-/* Sends the errors logged while draining to Sentry, until `end`, when --shutdown-timeout is over, but at least for LAST_ANSWERS_MS. */
+/* Sends Sentry the errors that were logged while the service drained. Takes the time until `end`, the end of --shutdown-timeout, but at
+ * least LAST_ANSWERS_MS. */
 static void send_last_errors(struct service_run *run, uint64_t end)
 {
     uint64_t now = loop_now_ms();

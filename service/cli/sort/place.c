@@ -195,7 +195,8 @@ static enum sl_code write_alias(const struct sort *s, const struct sort_piece *p
     if (code == SL_OK)
         code = make_directories_of(other, error);
     bool is_linked = code == SL_OK && link(path, other) == 0;
-    if (code == SL_OK && !is_linked && errno == EEXIST && s->force) { /* it may be the file that --force has replaced */
+    if (code == SL_OK && !is_linked && errno == EEXIST &&
+        s->force) { /* `other` may still be a link to the old contents, which --force has replaced at `path` */
         unlink(other);
         is_linked = link(path, other) == 0;
     }

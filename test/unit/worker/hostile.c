@@ -114,7 +114,8 @@ TEST(a_crash_is_an_answer_about_the_file)
     assert_deed(pool, READ_NOWHERE, 0, SL_MALFORMED, "the reader crashed on this file: signal 11 (SIGSEGV)");
     assert_deed(pool, ABORT, 0, SL_MALFORMED, "the reader crashed on this file: signal 6 (SIGABRT)");
     assert_deed(pool, END_PROCESS, 0, SL_MALFORMED, "the reader crashed on this file: status 3");
-    assert_deed(pool, RAISE_SIGNAL, SIGBUS, SL_INTERNAL, "a file could not be read while it was converted: was it truncated?");
+    assert_deed(pool, RAISE_SIGNAL, SIGBUS, SL_INTERNAL,
+                "a file could not be read while it was converted: was it truncated?");
     assert_deed(pool, OVERFLOW_STACK, 0, SL_MALFORMED, "the reader crashed on this file: signal 11 (SIGSEGV)");
     assert_deed(pool, READ_OUT_OF_BOUNDS, UINT64_C(1) << 40, SL_MALFORMED,
                 confine_has_sanitizer() ? NULL : "the reader crashed on this file: signal 11 (SIGSEGV)");
