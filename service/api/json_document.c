@@ -20,8 +20,8 @@ static struct json_failure json_failure(const struct sl_json *j)
     return problem ? (struct json_failure){400, problem} : json_no_memory;
 }
 
-/* Returns why the document was refused: too many items (413), malformed JSON (400), or valid JSON with a wrong member (422). To know
- * the latter, the rest of the document must be parsed as well, without keeping anything. */
+/* Returns why the document was refused: too many items (413), malformed JSON (400), or valid JSON with a wrong member (422). To tell 422
+ * from 400, the rest of the document is parsed as well, without keeping anything. */
 static struct json_failure find_failure(const struct sl_fields *s)
 {
     if (s->too_much)

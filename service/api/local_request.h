@@ -14,7 +14,7 @@ enum local_request_kind { LOCAL_JVM, LOCAL_JS, LOCAL_NATIVE, LOCAL_MOZILLA };
 struct local_mapping { /* a JVM mapping that the command has opened */
     struct sl_debug_id id;
     const struct sl_jvm_mapper *mapper;
-    bool only_by_id; /* used for modules with this id only; else also for one whose mapping is missing */
+    bool only_by_id; /* true: for modules with this id only; false: also for a module whose mapping is missing */
 };
 
 struct local_file_query { /* what a script, a source map or a source is looked up by */

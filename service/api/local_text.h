@@ -44,8 +44,8 @@ struct local_text {
     /* Called for each frame of a script. NULL: not called. */
     void (*on_script)(void *arg, const struct local_script_frame *frame);
     void *on_script_arg;
-    /* Increased by the number of native frames that have no names in the text, and of those whose module is unknown. NULL: not
-     * counted. */
+    /* frame_count is increased by the number of native frames that have no names in the text, without_module by the number of those
+     * whose module is unknown. NULL: not counted. */
     size_t *frame_count, *without_module;
 };
 

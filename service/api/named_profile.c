@@ -19,7 +19,7 @@ static const char *lib_type(const struct sl_profile *profile, const struct sl_pr
     return sl_str_equal(profile->platform, SL_STR("Macintosh")) ? "macho" : "elf";
 }
 
-/* Describes library `index` of the profile. Where a name is missing, the path stands for it, and the reverse. */
+/* Describes library `index` of the profile. A missing name is replaced by the path, and a missing path by the name. */
 static void profile_module(const struct named_file *file, size_t index, struct named_module *module)
 {
     const struct named_profile *named = file->of_format;

@@ -93,8 +93,8 @@ size_t node_headers(const struct http_exchange *x, struct fetch_header headers[N
     return count;
 }
 
-/* Returns how long to wait for the other node: the client's timeout or, if it has none or a longer one, the longest duration of a
- * job; plus some time for the transfer. */
+/* Returns how long to wait for the other node: the client's timeout, but at most the longest duration of a job. A client without a
+ * timeout waits for that duration. To both some time for the transfer is added. */
 static uint64_t relay_timeout_ns(const struct config *config, const struct api_query *query)
 {
     uint64_t ns = config->max_job_duration_ns;

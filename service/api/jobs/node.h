@@ -14,8 +14,8 @@ struct api_query;
  * host name), plus the index of this process among the service's processes. */
 uint16_t node_own_id(const struct config *config);
 
-/* Returns the path of the unix socket of process `index` of this service. NULL: there is no such process, or only one (no
- * process.directory); it is this one; or out of memory. */
+/* Returns the path of the unix socket of process `index` of this service. NULL when out of memory, if there is no such process, if
+ * `index` is this process, or if the service has only one process (no process.directory). */
 const char *node_socket(const struct config *config, struct sl_arena *arena, size_t index);
 
 /* Header that marks a request as forwarded by another node. Such a request is forwarded once more only to a process on the same

@@ -9,7 +9,7 @@
 enum { ANSWER_MAX = 16 << 20 /* bytes */, AT_ONCE = 15 /* helper fibers */ };
 #define TIMEOUT_NS UINT64_C(2000000000)
 
-struct peer_requests { /* state of peers_request, shared by its fibers; members as its parameters */
+struct peer_requests { /* state of peers_request, shared by its fibers; `x`, `accept` and `texts` are its parameters */
     struct http_exchange *x;
     const struct config *config;
     const char *url;

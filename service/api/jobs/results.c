@@ -36,7 +36,8 @@ struct job_results {
     struct redis *redis, *channel;        /* one connection for commands, one subscribed to the channel */
     struct fiber_group group, publishing; /* renew_fiber and the connections; fibers that publish results */
     struct sl_list listeners;
-    uint64_t rest_until_ms, next_log_ms; /* until then no command is sent; no warning is logged */
+    uint64_t rest_until_ms,
+        next_log_ms; /* until rest_until_ms no command is sent, until next_log_ms no warning is logged */
     char channel_name[144];
     const char *space;  /* namespace of the keys */
     uint64_t max_value; /* largest value that is stored in Redis, in bytes */
@@ -261,7 +262,7 @@ struct result_decompression { /* input and output of decompress_result */
     bool scarce;              /* it failed for lack of memory */
 };
 
-/* Pool work: decompresses a result. Marks `text` as failed if the frame is damaged or too large, and when out of memory, which alone
+/* Pool work: decompresses a result. Marks `text` as failed if the frame is damaged or too large, or when out of memory; in the last case
  * also sets `scarce`. ZSTD_getFrameContentSize reports errors as sizes beyond RESULT_MAX. */
 static void decompress_result(void *arg)
 {

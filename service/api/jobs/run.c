@@ -87,8 +87,8 @@ static void undo(void *arg)
     sl_buf_clear(&job->answer);
 }
 
-/* Does the look-ups, then writes the answer unless `run` has written it, or failed to (job_run checks answer.failed). The limit of the
- * answer starts from zero, as this may be called again. */
+/* Does the look-ups, then writes the answer. Does not write it if `run` has already done so, or has tried and failed (answer.failed,
+ * which job_run checks). The limit of the answer starts from zero, as this may be called again. */
 static enum sl_code run_and_write(void *arg, struct sl_error *error)
 {
     struct job *job = arg;

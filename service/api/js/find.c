@@ -1,4 +1,4 @@
-/* Finds scripts, source maps and sources. finder_stop (returns false) and `stops` set why the whole request ends (finder.stopped).
+/* Finds scripts, source maps and sources. finder_stop and `stops` set finder.stopped, the reason why the whole request ends.
  *
  * Files are searched in known bundles and single files, then in what Sentry lists when it is queried, then on the web. All files of one
  * call take each step concurrently, and the next step begins when all are done: so what is found for one file is used for the others,
@@ -94,8 +94,8 @@ static enum sl_code fetch_js_file(struct js_request *r, struct js_file *file)
     return code;
 }
 
-/* Uses an entry of a bundle as the file: sets its members. An empty one counts as found, but has no item. False if `entry` is NULL,
- * is not in the bundle's archive, or cannot be read. */
+/* Sets the members of `file` from an entry of a bundle. An empty entry counts as found, but gives no item. False if `entry` is NULL, is
+ * not in the bundle's archive, or cannot be read. */
 static bool take_entry(struct js_request *r, struct js_file *file, const struct js_bundle *bundle,
                        const struct sl_bundle_file *entry)
 {
@@ -114,8 +114,8 @@ static bool take_entry(struct js_request *r, struct js_file *file, const struct 
     return true;
 }
 
-/* Finds the file in the opened bundles: by its debug id if it has one, otherwise the first URL in all bundles, then the second, and
- * so on. */
+/* Finds the file in the opened bundles: by its debug id if it has one, otherwise by its URLs. The first URL is searched in all bundles,
+ * then the second, and so on. */
 static bool find_in_bundles(struct js_request *r, struct js_file *file, const struct sl_str *urls, size_t url_count)
 {
     const struct js_finder *f = &r->finder;
@@ -154,8 +154,8 @@ static bool find_artifact(struct js_request *r, struct js_file *file, const stru
     file->request = (struct source_request){.scope = r->scope, .file = &artifact->file, .is_utf8 = true};
     file->code = fetch_js_file(r, file);
     metric_observe(METRIC_JS_ITEMS, 1, "fetched_artifacts", NULL, NULL);
-    /* Found all the same if its headers name a source map: an empty file (SL_NOT_FOUND), or a command's file that is no text, such as
-     * bytecode of Hermes (SL_MALFORMED). */
+    /* If the artifact's headers name a source map, two kinds of files count as found all the same: an empty file (SL_NOT_FOUND), and a
+     * command's file that is no text, such as bytecode of Hermes (SL_MALFORMED). */
     if ((file->code == SL_NOT_FOUND || (r->local && file->code == SL_MALFORMED)) && artifact->has_headers)
         file->code = SL_OK;
     count_lookup(file, file->code == SL_OK ? "found" : "error", "artifact");
@@ -178,8 +178,8 @@ static enum sl_code get_sent_text(struct js_request *r, const struct request_fil
     return text->code;
 }
 
-/* Finds a file sent with the request by its name; the answer names it "artifact:<name>". Found as an empty file: a script that was not
- * sent but whose map "<name>.map" was, and bytecode, which has no lines to show. */
+/* Finds a file sent with the request by its name; the answer names it "artifact:<name>". Two kinds of files are found as an empty file:
+ * a script that was not sent, but whose map "<name>.map" was; and bytecode, which has no lines to show. */
 static bool find_sent_file(struct js_request *r, struct js_file *file)
 {
     const struct request_file *sent = file->key.path.data ? files_of_form(&r->files, file->key.path, "") : NULL;
@@ -271,7 +271,8 @@ static void query_uploads(void *arg)
     if (code != SL_OK && !stops(r, code))
         log_warn("js", "cannot look up uploaded artifact bundles", LOG_ERR(&error));
     struct artifact *items = code == SL_OK ? SL_ARENA_ARRAY(r->arena, struct artifact, count + 1) : NULL;
-    if (code != SL_OK || (!items && !finder_stop(r, SL_BUSY))) /* finder_stop returns false: no items end the request */
+    if (code != SL_OK ||
+        (!items && !finder_stop(r, SL_BUSY))) /* out of memory: finder_stop ends the request, and returns false */
         return;
     for (size_t i = 0; i < count; i++)
         items[i] = (struct artifact){
@@ -355,8 +356,8 @@ static bool add_bundle(struct js_request *r, const struct artifact *artifact)
     return true;
 }
 
-/* Adds an artifact unless it is known. Sets `*added` if its URI is new or, for a single file, the path under which it is listed: one file
- * may have several paths. If two files have the same path, the first one counts. False when out of memory. */
+/* Adds an artifact unless it is known. Sets `*added` if its URI is new. For a single file, which may be listed under several paths, also
+ * sets it if the path is new. If two files have the same path, the first one counts. False when out of memory. */
 static bool add_artifact(struct js_request *r, const struct artifact *artifact, bool *added)
 {
     struct js_finder *f = &r->finder;

@@ -85,8 +85,8 @@ static struct sl_str js_joined_path(struct js_resolving *s, const struct js_modu
     return js_kept(s, &path);
 }
 
-/* Returns the best name of the function: from what the map says about the scope and the token at the position, the name that the
- * caller uses, and the name in the frame. */
+/* Returns the best name of the function. It is chosen from what the map says about the scope and the token at the position, the name
+ * that the caller uses, and the name in the frame. */
 static struct sl_str function_name(struct js_resolving *s, const struct js_frame *raw,
                                    const struct sl_smcache_position *position)
 {
@@ -184,7 +184,8 @@ static struct js_frame *make_result(struct js_resolving *s, const struct js_fram
 }
 
 /* Sets function, file and position of a frame. If the request is a text and the frame wants it (wants_calls), also makes a frame for
- * each function into which this one was inlined. The token at the innermost position is the name by which the next callee is called. */
+ * each function into which this one was inlined. Keeps the token at the innermost position in s->caller: it is the name by which the
+ * next callee is called. */
 static void set_calls(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
                       struct js_frame *frame, struct sl_smcache_position position)
 {
@@ -293,9 +294,10 @@ static bool resolve_frame(struct js_resolving *s, const struct js_entry *sent, s
     return false;
 }
 
-/* In a trace of a text, with the callee first: leaves out the frames of functions that the map hides (is_hidden), if their caller is known
- * and the line of the text has nothing but the frame (is_alone). If a hidden function has the name and file of its caller, it is a part of
- * it that the compiler moved out: the caller then gets its position, which is more exact than that of the call. */
+/* In a trace of a text, with the callee first: leaves out the frames of functions that the map hides (is_hidden), if their caller is
+ * known and the line of the text has nothing but the frame (is_alone). A hidden function with the name and file of its caller is a part
+ * of the caller that the compiler moved out. The caller then gets the position in that part, which is more exact than the position of
+ * the call. */
 static void leave_out_hidden(const struct js_request *r, const struct js_trace *sent, struct js_trace *trace)
 {
     for (size_t i = 0; i < trace->count; i++) {
@@ -318,9 +320,9 @@ static void leave_out_hidden(const struct js_request *r, const struct js_trace *
     }
 }
 
-/* Resolves the frames, callers first, as the name that a caller uses for the function it calls names the callee's frame. The name is
- * forgotten at a frame that was not resolved, or whose next line is not its caller. Frames for which the answer's limit leaves no
- * memory stay as they were sent and are counted. */
+/* Resolves the frames, callers first: the name by which a caller calls a function helps to name that function's frame. The name is
+ * forgotten at a frame that was not resolved, or whose next line is not its caller. Frames for which the answer's limit leaves no memory
+ * stay as they were sent and are counted. */
 void js_resolve(struct js_request *r)
 {
     struct js_resolving s = {.request = r};

@@ -241,8 +241,8 @@ struct js_data_url {           /* a check by js_check_data_url */
     bool is_valid;             /* result */
 };
 
-/* Pool work: checks that the data URL can be decoded, the given one or else that in the script's comment. When memory is out (`failed`),
- * it counts as valid. */
+/* Pool work: checks if a data URL can be decoded: the one in `check` or, if that has none, the one in the script's comment. When out of
+ * memory (`failed`), it counts as valid. */
 static void js_check_data_url(void *arg)
 {
     struct js_data_url *check = arg;
@@ -357,8 +357,8 @@ static bool js_list_wanted(struct js_request *r, struct js_modules *wanted)
     return true;
 }
 
-/* Looks up the wanted scripts. False when the request cannot go on. The label, to which the URL of the map may be relative, is first
- * the URL of the script. */
+/* Looks up the wanted scripts. First sets each label to the URL of the script, as the URL of its map may be relative to that. False when
+ * the request cannot go on. */
 static bool js_find_scripts(struct js_request *r, struct js_modules *wanted)
 {
     for (size_t i = 0; i < wanted->count; i++) {

@@ -85,8 +85,8 @@ static const struct sl_field js_frame_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Reads a frame. If it lacks abs_path or lineno it cannot be resolved: its JSON is kept, and written as it is. In a path
- * "async https://..." the first word is V8's, not a part of the path. */
+/* Reads a frame. If it lacks abs_path or lineno it cannot be resolved: its JSON is kept, and written as it is. From a path "async
+ * https://..." removes the first word, which is V8's and not a part of the path. */
 static bool js_read_frame(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     static const struct sl_str async = SL_STR("async ");
@@ -172,8 +172,8 @@ static bool js_read_source(struct sl_fields *s, const struct sl_json_path *at, v
     return request_sentry_read(s, at, r->config, &r->source);
 }
 
-/* The members of the body. `needs_source`: `source` is required. A JSON body must have it, unless this server has a store of uploaded
- * files: else there is no place to look for files. A form may send the files themselves. */
+/* The members of the body. `needs_source`: `source` is required. A form may do without it, as it may have the files themselves. A JSON
+ * body must have it, unless this server has a store of uploaded files, as otherwise there is no place to look for files. */
 #define JS_BODY_FIELDS(needs_source)                                                                                   \
     SL_FIELD(TEXT, false, js_request, platform, "platform"),                                                           \
         {SL_STR("source"), SL_FIELD_CUSTOM, needs_source, 0, js_read_source},                                          \

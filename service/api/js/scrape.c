@@ -100,7 +100,8 @@ static const char *failure_reason(enum sl_code code)
     }
 }
 
-/* Records a failed download. The answer's `details` are the error's message; of a timeout its duration; empty if not found. */
+/* Records a failed download. `details` in the answer is the error's message; for a timeout its duration; for a file that was not found
+ * an empty text. */
 static void scrape_failed(struct js_request *r, struct js_file *file, const struct sl_error *error)
 {
     struct sl_buf details = {0};

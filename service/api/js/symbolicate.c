@@ -20,8 +20,9 @@ static enum sl_code js_ended(const struct js_request *r, struct sl_error *error)
     }
 }
 
-/* Estimates the memory of frames in arena and answer: for each frame its texts, as 4 times its struct, and lines of script and source.
- * LINES: those of both, at, before and after the position. LINE: bytes of a line, once in the arena and once in the answer. */
+/* Estimates the memory of frames in arena and answer. Each frame takes 4 times its struct, for its texts, and lines of source code.
+ * LINES: lines at, before and after the position, in the script and in the source. LINE: bytes of a line, once in the arena and once in
+ * the answer. */
 static uint64_t js_memory(const struct js_request *r)
 {
     enum { LINES = 2 * (2 * SL_CONTEXT_LINES + 1), LINE = 2 * 160 /* bytes */ };

@@ -99,8 +99,8 @@ static int error_order(const void *left, const void *right)
     return order ? order : sl_str_compare(a->sourcemap, b->sourcemap);
 }
 
-/* Writes an error. Only JS_INVALID_LOCATION has line and `col`, which is null if the frame has no column. The name of a malformed
- * map is the member `url`, of others `sourcemap`. */
+/* Writes an error. Only JS_INVALID_LOCATION has line and `col`, which is null if the frame has no column. The map's name is the member
+ * `url` if the map is malformed, otherwise `sourcemap`. */
 static void js_write_error(struct sl_json_writer *w, const struct js_error *error)
 {
     static const char *const types[] = {

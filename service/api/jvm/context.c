@@ -115,7 +115,8 @@ static void give_lines(struct jvm_sourcing *s, struct jvm_source_frame *frames, 
         }
 }
 
-/* Asks all bundles about each file. `held` is charged by give_lines; the last call gives it back. */
+/* Asks all bundles about each file. give_lines charges the buffer `text` to the memory budget (`held`); the last call here gives that
+ * back. */
 void jvm_add_context(struct jvm_request *r)
 {
     struct jvm_sourcing s = {.request = r};

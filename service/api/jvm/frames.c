@@ -50,8 +50,8 @@ static uint64_t frame_size(const struct jvm_frame *frame)
            frame->signature.size;
 }
 
-/* Appends a frame to the result. It is left out if max_response_frames is reached, which is logged at the end (`limited`), or if the
- * answer would exceed its size limit; these are counted as `omitted`, which the answer says. */
+/* Appends a frame to the result. If max_response_frames is reached, the frame is left out and `limited` is set, which is logged at the
+ * end. If the answer would exceed its size limit, the frame is left out and counted as `omitted`, which the answer says. */
 static void add_result(struct mapping_run *run, struct jvm_frame frame)
 {
     struct jvm_request *r = run->request;

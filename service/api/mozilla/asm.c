@@ -124,8 +124,8 @@ static struct sl_str asm_text(struct sl_str text)
     return text.data ? text : SL_STR("");
 }
 
-/* Makes the list of sources to search for programs: the configured fallback sources, then Mozilla's symbol stores. These are
- * otherwise asked for symbol files only, but have programs as well, so file types are added. False when out of memory. */
+/* Makes the list of sources to search for programs: the configured fallback sources, then Mozilla's symbol stores. For other requests
+ * the stores are asked for symbol files only, but they have programs as well, so file types are added. False when out of memory. */
 static bool program_sources(const struct profiler_request *r, struct search_scope *where)
 {
     size_t count = r->config->mozilla.fallbacks_count, store_count = r->config->mozilla.source_count;
@@ -143,7 +143,7 @@ static bool program_sources(const struct profiler_request *r, struct search_scop
     return sources;
 }
 
-/* Finds the program by its code id. If that was not sent, a source may know the build id of the debug id. The file types end with
+/* Finds the program by its code id. If none was sent, uses the build id that a source may know for the debug id. The file types end with
  * debug files of ELF, as a program that was not stripped may be stored as one. */
 static void find_program(const struct profiler_request *r, struct file_lookup *file)
 {

@@ -67,9 +67,9 @@ static uint32_t moz_find_module(const struct mozilla_job *job, const struct mozi
     return frame->module == MOZILLA_UNKNOWN ? NATIVE_NO_MODULE : job->modules[frame->module].native;
 }
 
-/* If the frame can be looked up, adds a native trace with this frame alone, as this API looks up each frame without regard to the
- * others of its stack. frame->trace is the index of the trace, UINT32_MAX if there is none; a literal keeps its text there, in the
- * same memory (union). */
+/* If the frame can be looked up, adds a native trace with this frame alone, as this API looks up each frame without regard to the others
+ * of its stack. frame->trace is the index of the trace, UINT32_MAX if there is none. A literal keeps literal_size, which is in the same
+ * memory (union). */
 static void add_frame(struct mozilla_request *r, const struct mozilla_job *job, struct mozilla_frame *frame,
                       struct native_frame *frames)
 {

@@ -301,7 +301,8 @@ static void answer(struct symcache_get *asked)
     struct sl_str key = ms_symcache_key(&asked->query, &x->arena);
     bool runs = key.data && is_running(key);
     cached.is_cached_only = true;
-    /* With is_cached_only, SL_BUSY means that the file is not in the cache; that is known if it is just being made. */
+    /* With is_cached_only, SL_BUSY means that the file is not in the cache. While it is being made (`runs`), that is known without
+     * asking. */
     enum sl_code code = runs ? SL_BUSY : ms_symcache_get(&cached, &x->arena, &item, &error);
     if (code == SL_OK)
         reply_item(asked, asked->query.version, item);

@@ -148,8 +148,8 @@ static bool has_no_line(const struct sl_location *location)
     return location->file == SL_SYMCACHE_NONE && location->line == 0;
 }
 
-/* Removes inlined functions without line information from the chain; returns where it begins now. These are the innermost ones, up
- * to the first with a line; in a PDB whose outermost function has no lines, all inlined ones, as it is not known where they were
+/* Removes inlined functions without line information from the chain; returns where it begins now. Removes the innermost ones, up to the
+ * first with a line. In a PDB whose outermost function has no lines, removes all inlined ones, as it is not known where they were
  * called. */
 static const struct sl_location *drop_lineless_calls(const struct native_module *module,
                                                      const struct sl_location *chain, size_t *count)
@@ -269,7 +269,7 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
         return;
     }
     struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
-    /* what an address relative to the module needs added to be relative to the table */
+    /* added to an address relative to the module, this gives an address relative to the table */
     uint64_t ahead = module->image_address - native_table_base(module);
     size_t count = 0;
     bool caller;
@@ -313,8 +313,8 @@ void native_drop_frames(struct native_request *request, size_t trace, size_t fra
     }
 }
 
-/* Adds the results of one trace, until a limit is reached: max_response_frames, which is logged, or the size of the answer, which
- * counts omitted frames. Marks the modules of results with source_wanted. */
+/* Adds the results of one trace until a limit is reached: max_response_frames, which is logged, or the size limit of the answer, at
+ * which the other frames are counted as omitted. Marks the modules of results with source_wanted. */
 static void symbolicate_trace(struct native_request *request, size_t index, uint64_t max_frames)
 {
     struct trace_walk walk = {.request = request, .trace = &request->traces[index]};

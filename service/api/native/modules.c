@@ -117,8 +117,8 @@ static size_t nested_module(const struct native_request *request, uint64_t addre
 }
 
 /* Sets module_index and `relative` of a frame. If the frame names its module (address mode), its address is relative already; if no
- * module has this index, the frame is in no module. In a module that was sent with address 0, which means none, the frame is
- * `undefined`, unless the request maps modules there. */
+ * module has this index, the frame is in no module. A module that was sent with address 0 has no known address: a frame in it is
+ * `undefined`. But with maps_at_zero, 0 is an address like any other. */
 static void assign_module(const struct native_request *request, struct native_frame *frame, bool is_first)
 {
     /* if the request does not say it, all frames but the first have return addresses */
@@ -151,8 +151,8 @@ void native_assign_modules(struct native_request *request)
 
 /* ---- look-ups ---- */
 
-/* Makes with_store, if that was not done before: a copy of the request's sources, then the store of uploaded debug files, unless the
- * request names it, then the `count` sources in `store`. */
+/* Makes with_store, if that was not done before. It lists the request's sources; then the store of uploaded debug files, unless the
+ * request names that itself; then the `count` sources in `store`. */
 static void add_store(struct native_request *request, const struct source *store, size_t count)
 {
     if (request->with_store)

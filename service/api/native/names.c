@@ -46,9 +46,9 @@ static struct sl_str cache_key(struct native_naming *n, const struct native_pend
     return sl_buf_view(&n->text);
 }
 
-/* Sets names->function from names->symbol: without a name cache by demangling at once, else from the cache; a name that is not there is
- * listed as pending. Until then, and if it cannot be demangled, the symbol is also the function name. The cache also has the names that
- * cannot be demangled. */
+/* Sets names->function to the demangled names->symbol. Without a name cache demangles at once. With one takes the name from there, or
+ * lists it as pending if it is not there: until it is demangled, and if it cannot be, the symbol is also the function name. The cache
+ * also has the names that cannot be demangled. */
 static void set_function_name(struct native_naming *n, struct native_names *names, enum sl_language language)
 {
     names->function = names->symbol;
@@ -166,8 +166,8 @@ static bool demangle_on_pool(struct native_naming *n, struct sl_error *error)
     return true;
 }
 
-/* Frames that were not symbolicated keep the names that were sent if demangling changed nothing: function and symbol are then the
- * same text, at one address. */
+/* Removes the names of frames that were not symbolicated if demangling changed nothing, so that these frames keep the names that were
+ * sent. Function and symbol are then the same text, at one address. */
 static void drop_failed_names(struct native_request *request)
 {
     for (size_t t = 0; t < request->trace_count; t++)

@@ -317,9 +317,9 @@ void native_assign_modules(struct native_request *request);
  * request or the configuration wants it. */
 struct search_scope native_search_scope(struct native_request *request);
 
-/* If the module of `id` has a debug id only: sets the build id, and code_file if that is empty, if a source has an ELF file with it.
- * SL_NOT_FOUND: no source has one; SL_BUSY, SL_CANCELLED: not found, as memory or descriptors were short, or the job was cancelled.
- * `id` is then not changed. */
+/* For a module whose `id` has a debug id only: asks the sources for an ELF file with a build id that begins with it, and sets the build
+ * id, and code_file if that is empty. SL_NOT_FOUND: no source has one; SL_BUSY, SL_CANCELLED: not found, as memory or descriptors were
+ * short, or the job was cancelled. `id` is then not changed. */
 enum sl_code native_add_build_id(const struct search_scope *where, struct object_id *id) SL_SUSPENDS;
 
 /* Finds the symbol files of all modules that frames refer to. False when cancelled or out of memory; lack of memory during the look-ups
@@ -335,7 +335,8 @@ static inline bool native_has_uploaded_symbols(const struct native_module *modul
     return module->found->symbfile.indexes[0] || module->found->symbfile.indexes[1];
 }
 
-/* Returns one of the tables of a module that was found: one in which a frame was found, or TABLE_SYMCACHE, which is NULL if it has none. */
+/* Returns one of the tables of a module that was found. `table` is one in which a frame was found, or TABLE_SYMCACHE: for the latter
+ * returns NULL if the module has no symcache. */
 const struct sl_symcache *native_table(const struct native_module *module, enum native_table table);
 
 /* Returns the address of the running process to which entries of the module's table are relative. The module must be found. */

@@ -123,7 +123,7 @@ static const struct sl_field frame_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Stores the texts that were sent in an array without gaps, and which these are in has_text. False when out of memory. */
+/* Stores the texts that were sent in an array without gaps; the bits of has_text say which ones they are. False when out of memory. */
 static bool keep_texts(struct sl_fields *s, const struct native_input_frame *sent, struct native_frame *frame)
 {
     struct sl_str found[SENT_TEXTS], *kept;
@@ -295,8 +295,8 @@ static bool read_debug_id(struct sl_fields *s, const struct sl_json_path *at, vo
     return true;
 }
 
-/* Reads a code id and normalizes it. An empty text counts as not sent; of a text without hex digits an empty code id remains, which
- * is not NULL and so is written into the answer. */
+/* Reads a code id and normalizes it. An empty text counts as not sent. A text without hex digits becomes an empty code id that is not
+ * NULL, and is therefore written into the answer. */
 static bool read_code_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_input_module *module = out;

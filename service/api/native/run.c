@@ -47,8 +47,8 @@ static bool tables_resident(const struct native_lookups *found)
     return all;
 }
 
-/* Returns where to run a step for `frames` frames: on the loop if it is short and all tables are in memory, else on the pool. Notes
- * for each module if its tables are not. */
+/* Returns where to run a step for `frames` frames: on the loop if it is short and all tables are in memory, else on the pool. Sets
+ * is_not_resident of each module to whether its tables are not in memory. */
 static unsigned choose_executor(struct native_request *request, size_t frames)
 {
     bool is_short = request->frame_count <= FEW_FRAMES && frames <= FEW_RESULTS && request->module_count <= FEW_FRAMES;
@@ -153,8 +153,8 @@ static enum sl_code apply_sources(struct job *job, void *request, struct sl_erro
     return native_check_memory(request, error);
 }
 
-/* Adds source lines: from bundles and debug files, then from the web. Does nothing if no module has sources, and debug files may not
- * name URLs (srcsrv_links). */
+/* Adds source lines: from bundles and debug files, then from the web. Does nothing if no module has sources and srcsrv_links is false:
+ * debug files may then not name URLs either. */
 static enum sl_code add_context(struct job *job, struct native_request *request, struct sl_error *error)
 {
     bool any = request->srcsrv_links;
@@ -209,7 +209,8 @@ enum sl_code native_add_file(struct native_request *request, const struct reques
     return add_file(request->own, file, error);
 }
 
-/* Order: symbols, results and names, source lines. native_find_symbols returns false when out of memory or cancelled. */
+/* Order: files sent with the request, symbols, results and names, source lines. native_find_symbols returns false when out of memory or
+ * cancelled. */
 enum sl_code native_run(struct job *job, void *arg, struct sl_error *error)
 {
     struct native_request *request = arg;

@@ -63,7 +63,7 @@ bool native_frame_location(const struct native_request *request, const struct na
     return path->size && (symbolicated || frame->sent->has_line);
 }
 
-/* Only symcaches of native debug files have this. */
+/* Only symcaches of native debug files say where source files are in version control. */
 bool native_frame_origin(const struct native_request *request, const struct native_result_frame *frame,
                          const struct sl_symcache **table, struct sl_symcache_origin *origin)
 {

@@ -261,8 +261,8 @@ static void frame(struct native_answer *a, const struct native_result_frame *fra
     sl_json_end_object(w);
 }
 
-/* Writes a trace, with its frames in the order of the request. Frames are left out and counted when no more than modules_size bytes of the
- * answer's limit are left: about so many the modules take, which are written after the traces. */
+/* Writes a trace, with its frames in the order of the request. The modules, which are written after the traces, take about modules_size
+ * bytes: when no more than that is left of the answer's limit, further frames are left out and counted. */
 static void trace(struct native_answer *a, size_t index)
 {
     struct sl_json_writer *w = a->w;

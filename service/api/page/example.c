@@ -80,8 +80,8 @@ static uint64_t get_base(const struct example *example, const struct example_mod
 
 /* ---- JSON ---- */
 
-/* Writes the frames, except those in no module or in one without a build id, by which its symbols are found. Marks the modules of the
- * others as used. The addresses are those that the modules would have at the load addresses of get_base, which are made up. */
+/* Writes the frames that lie in a module with a build id, by which its symbols are found, and marks these modules as used. The addresses
+ * are those that the frames would have at the load addresses of get_base, which are made up. */
 static void write_frames(struct example *example, struct sl_json_writer *w)
 {
     sl_json_member_array(w, "frames");
