@@ -152,8 +152,8 @@ static size_t scraping_find(struct sl_str text, char c)
     return found ? (size_t)(found - text.data) : text.size;
 }
 
-/* Returns the host of an origin in ASCII form; only in lower case if it is not a valid name. ascii_host takes a URL, for which any scheme
- * does. */
+/* Returns the host of an origin in ASCII form. A host that is no valid name is only converted to lower case. ascii_host takes a URL, for
+ * which any scheme does. */
 static struct sl_str pattern_host(struct sl_arena *arena, struct sl_str host)
 {
     struct sl_str result = {NULL, 0};

@@ -211,8 +211,8 @@ static enum shared_result del(const char *name)
 }
 
 /* ---- put ---- */
-/* Sends an entry to the bucket; with `if_absent` only if the bucket does not have it. Statuses of such conditional requests: 412 and 409
- * mean that another machine was faster, SHARED_SKIPPED; 501 that the server does not support them, SHARED_ERROR with `*status`. */
+/* Sends an entry to the bucket; with `if_absent` only if the bucket does not have it. The server answers such a conditional request with
+ * 412 or 409 if another machine was faster (SHARED_SKIPPED), and with 501 if it does not support it (SHARED_ERROR; `*status` is 501). */
 static enum shared_result put_once(const struct shared_entry *entry, bool if_absent, int *status)
 {
     struct object_store_call call = {.timeout_ns = BODY_S * SECOND_NS};

@@ -81,8 +81,8 @@ static unsigned background_limit(unsigned configured)
     return configured ? configured : 1;
 }
 
-/* Changes `*left`, how many more background computations may run, when their configured limit changes from `before` to `after`: those that
- * are running count against the new limit too. */
+/* Changes `*left`, how many more background computations may run, when their configured limit changes from `before` to `after`. Those
+ * that are running count against the new limit too. */
 static void change_background_limit(unsigned *left, unsigned before, unsigned after)
 {
     unsigned running = background_limit(before) > *left ? background_limit(before) - *left : 0;
@@ -160,8 +160,8 @@ void engine_count(const struct kind_state *state, const char *layer, enum sl_cod
 
 /* Records the generation that was read from the directory: the time at which the last invalidation stamp was written. If it is newer
  * than the one known, another process has written stamps, and entries in memory must be checked on disk. While this process writes
- * stamps itself, it is only kept in pending_generation, as it may come from these: entries that they invalidate are dropped by
- * cache_drop_files. */
+ * stamps, the generation may come from them, so it is only kept in pending_generation: cache_drop_files drops the entries that these
+ * stamps invalidate. */
 void engine_note_generation(int64_t generation)
 {
     int64_t *seen = engine.stamping ? &engine.pending_generation : &engine.generation;
@@ -178,8 +178,8 @@ void cache_invalidation_begin(void)
     engine.pending_generation = engine.generation;
 }
 
-/* Called when this process has written its invalidation stamps. `previous`, `made`: the generations before and after that, as read from the
- * directory. A newer one than `made` that was read meanwhile came from another process. */
+/* Called when this process has written its invalidation stamps. `previous`, `made`: the generations before and after that, as read from
+ * the directory. If a generation newer than `made` was read meanwhile, it came from another process. */
 void cache_invalidation_end(int64_t previous, int64_t made)
 {
     int64_t pending_generation = engine.pending_generation;
@@ -198,7 +198,7 @@ static struct cache_memory_entry *cache_current(struct cache_memory_entry *entry
     return entry && entry->generation >= engine.remote_generation ? entry : NULL;
 }
 
-/* Asks for each file that the key names, as any of their sources may be the one that failed. */
+/* Asks about each file that the key names, as the source of any of them may be the one that failed. */
 bool engine_should_retry(struct sl_str key, enum sl_code code, int64_t created_ns)
 {
     struct cache_file file;

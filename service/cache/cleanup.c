@@ -260,8 +260,8 @@ static void cleanup_show(const char *kind, const struct cleanup_totals *totals)
     metric_set(METRIC_CACHE_DISK_FILES, (double)totals->files, kind, NULL, NULL);
 }
 
-/* Removes invalidation stamps (stamp.c) that can invalidate no entry any more, as all entries are newer. Entries that were unused for the
- * longest of the lifetimes are gone; of the section CACHE_BOUNDED, whose entries do not expire by age, the oldest entry was made at
+/* Removes invalidation stamps (stamp.c) that can invalidate no entry any more, as all entries are newer. An entry that was unused for
+ * the longest of the lifetimes is gone. Entries of the section CACHE_BOUNDED do not expire by age: the oldest of them was made at
  * `oldest_ns`. */
 static void sweep_stamps(const struct config *config, int64_t oldest_ns)
 {

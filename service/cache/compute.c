@@ -219,8 +219,8 @@ static enum sl_code cache_compute(struct flight *flight, struct cache_tmp *tmp, 
     return cache_run_reader(&(struct cache_reader){compute_once, compute_reset}, &computation, error);
 }
 
-/* Gets the entry from the shared layer or computes it, and publishes it on disk; what was computed also in the shared layer. Takes over
- * `tmp`. Contents made without some input (tmp->incomplete) stay in memory for a shorter time and are not shared. */
+/* Gets the entry from the shared layer or computes it, and publishes it on disk; a computed entry is published in the shared layer as
+ * well. Takes over `tmp`. Contents made without some input (tmp->incomplete) stay in memory for a shorter time and are not shared. */
 static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh, struct compute_result *outcome)
 {
     const struct cache_kind *kind = flight->state->kind;

@@ -369,7 +369,8 @@ void cache_disk_lookup(void *arg)
 /* ---- publishing ---- */
 
 /* Renames the temporary file to the entry's path. Contents are synced to the disk before, as a crash of the machine must not leave a
- * half-written entry; an error is not, as losing it only costs another request. False if that fails, or if the file has no name. */
+ * half-written entry. The marker of an error is not synced, as losing it only costs another request. False if that fails, or if the file
+ * has no name. */
 static bool move_into_place(struct cache_disk_publish *p, const char *path)
 {
     enum files_sync sync = p->code == SL_OK ? FILES_CONTENTS : FILES_UNSYNCED;
@@ -452,9 +453,9 @@ static void check_stamps(struct cache_disk_publish *p)
     p->outdated |= stamp_ns && stamp_ns >= p->begun_ns;
 }
 
-/* Pool work. Contents are made an item before they are published, so that those that the kind refuses never are: SL_INTERNAL in `code`, or
- * SL_BUSY if only memory was missing. An error is published as its marker, if the directory takes files. Discards the temporary file in any
- * case. */
+/* Pool work. Makes an item of contents before they are published, so that contents that the kind refuses are never published: `code`
+ * then becomes SL_INTERNAL, or SL_BUSY if only memory was missing. An error is published as its marker, if the directory takes files.
+ * Discards the temporary file in any case. */
 void cache_disk_publish(void *arg)
 {
     struct cache_disk_publish *p = arg;

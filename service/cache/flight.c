@@ -174,9 +174,9 @@ static bool was_abandoned(uint64_t key)
     return false;
 }
 
-/* Lets a computation end early if nobody waits for it any more and it is of a derived kind: a download goes on, as what it has received
- * would be lost. A derived computation goes on too if the last look-up was withdrawn because its time was over (fiber_expired): the client
- * will probably ask again; and if a computation of the key has ended early before. */
+/* Lets a computation end early if nobody waits for it any more and it is of a derived kind. A download goes on, as what it has received
+ * would be lost. A derived computation goes on too if the last look-up was withdrawn because its time was over (fiber_expired), as the
+ * client will probably ask again, or if a computation of the key has ended early before. */
 void flight_waiter_left(struct flight *flight)
 {
     if (flight->looks.first || flight->done || flight->renews || fiber_expired() ||
@@ -333,8 +333,8 @@ static void report_lookup(const struct flight *flight, const struct cache_disk_l
         metric_observe(METRIC_CACHE_FILE_BYTES, (double)lookup->item->mapping.bytes.size, kind, "true", NULL);
 }
 
-/* Reports that the sources of the files that the key names have answered, at the time at which the entry on disk was made: it may have been
- * made by another process, and end the failures that this one has recorded of the sources. */
+/* Reports that the sources of the files that the key names have answered, at the time at which the entry on disk was made. Another
+ * process may have made the entry: its success then ends the failures that this process has recorded of the sources. */
 static void note_sources_answer(const struct flight *flight, const struct cache_disk_lookup *lookup)
 {
     struct sl_str key = flight->key;

@@ -31,8 +31,8 @@ static struct {
 } invalidations;
 
 /* ---- writing ---- */
-/* Appends a record to the log; false if that fails. Renames the log if this record has taken its size across a multiple of LOG_MAX: that is
- * so for one of the machines that append, so that only that one does. */
+/* Appends a record to the log; false if that fails. Renames the log if this record has taken its size across a multiple of LOG_MAX: only
+ * one of the machines that append sees that, so no other one renames the log. */
 static bool append(struct sl_str record)
 {
     struct redis_answer answer;

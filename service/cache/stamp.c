@@ -151,7 +151,7 @@ enum sl_code cache_write_stamp(const char *dir, const struct cache_file *files, 
     }
     struct change_counter previous = {0};
     *generations = (struct cache_generations){0, 0};
-    /* The generation is changed last: who reads the new one finds the invalidation stamps. true: not while another process changes it. */
+    /* The generation is changed last: a process that reads the new one finds the stamps. true: fails while another process changes it. */
     if (count &&
         (!folder_path(dir, "/generation", path) || !change_counter_bump(path, true, &previous, &generations->made)))
         return errno == EWOULDBLOCK ? sl_fail(error, SL_BUSY, "another process is invalidating files; try again")

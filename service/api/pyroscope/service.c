@@ -50,8 +50,8 @@ static void reply_wrong_state(struct http_exchange *x, const char *message)
     reply_with_code(x, 400, "failed_precondition", message);
 }
 
-/* Answers a failure with the status; 0: the one that uploads have for the code. A failure inside of the server is logged, and its
- * reason not answered. Nothing is answered if the client is gone. */
+/* Answers a failure with `status` or, if that is 0, with the status that uploads have for `code`. A failure inside of the server is
+ * logged, and its reason is not answered. Nothing is answered if the client is gone. */
 static void reply_failure(struct http_exchange *x, enum sl_code code, int status, const struct sl_error *error)
 {
     if (code == SL_CANCELLED)

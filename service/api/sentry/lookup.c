@@ -75,8 +75,8 @@ static enum sl_code add_bundles(struct lookup_answer *a, const struct artifact_r
     return code;
 }
 
-/* Writes the bundles for each `debug_id` in the query, up to MAX_DEBUG_IDS of them; malformed ids are ignored. Then those of the `release`,
- * but only if the query has a `url` too, the script that is searched, as Sentry requires it. */
+/* Writes the bundles for each `debug_id` in the query, up to MAX_DEBUG_IDS of them; malformed ids are ignored. Then writes those of the
+ * `release`, but only if the query also has a `url` (the script that is searched), as Sentry requires that. */
 static enum sl_code add_all(struct lookup_answer *a, struct sl_error *error)
 {
     struct http_exchange *x = a->x;

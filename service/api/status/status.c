@@ -147,8 +147,8 @@ static void measure_caches(void *arg)
     cache_measure(arg, catalog_kinds, catalog_kind_count);
 }
 
-/* Measures the caches on disk if the cleanup is disabled, which does so otherwise. Takes at most 1/50 of the time, however often the status
- * is requested. */
+/* Measures the caches on disk if no cleanup is enabled, which would measure them otherwise. Takes at most 1/50 of the time, however
+ * often the status is requested. */
 static void measure_if_due(const struct config *config)
 {
     uint64_t began = clock_mono_ns();
@@ -401,12 +401,13 @@ static const struct http_route routes[] = {
 
 const struct http_family family_status = {.routes = routes, .offers_basic_auth = true};
 
-/* LOOK_S: seconds between two checks of clock, pool and directories; LOOK_AGAIN_S: of directories while one is missing. JUMP_S: smaller
- * changes of the clock are not reported. STALLED_MS: the process aborts after quick jobs have waited so long for a pool thread. */
+/* LOOK_S: seconds between two checks of clock, pool and directories. LOOK_AGAIN_S: seconds between two checks of the directories while
+ * one is missing. JUMP_S: smaller changes of the clock are not reported. STALLED_MS: when quick jobs have waited so long for a pool
+ * thread, the process aborts. */
 enum { LOOK_S = 10, LOOK_AGAIN_S = 2, JUMP_S = 60, STALLED_MS = 5 * 60 * 1000 };
 
-/* Warns when the wall clock was set by more than JUMP_S: times of expiry are times of this clock. `*offset_s` is the wall clock minus the
- * monotonic clock, which never jumps, at the last call; sets it for the next one. */
+/* Warns when the wall clock was set by more than JUMP_S: times of expiry are times of this clock. `*offset_s` is the wall clock minus
+ * the monotonic clock (which never jumps) at the last call; it is updated for the next call. */
 static void watch_clock(int64_t *offset_s)
 {
     int64_t new_offset_s = clock_wall_s() - (int64_t)(clock_mono_ns() / 1000000000), jump_s = new_offset_s - *offset_s;
@@ -416,8 +417,8 @@ static void watch_clock(int64_t *offset_s)
     *offset_s = new_offset_s;
 }
 
-/* Every LOOK_S seconds checks whether the clock was set or the thread pool is stalled; every HISTORY_STEP_S, a minute, records the counters
- * of the metrics and of the sources. */
+/* Checks every LOOK_S seconds whether the clock was set or the thread pool is stalled. Every HISTORY_STEP_S seconds (a minute) records
+ * the counters of the metrics and of the sources. */
 void service_watch(void *arg)
 {
     struct service *service = arg;

@@ -252,7 +252,7 @@ static enum sl_code take_symbols(struct http_exchange *x, const struct config *c
     if (is_breakpad(description->type) && store_is_open()) {
         enum sl_code code = uploads_store_breakpad_file(config, file, &x->arena, same, error);
         const char *result = code != SL_OK ? "refused" : *same ? "duplicate" : "new";
-        if (code == SL_OK || code == SL_MALFORMED) { /* other errors are none of the file: they have no `result` */
+        if (code == SL_OK || code == SL_MALFORMED) { /* other errors are no fault of the file: they are not counted */
             metric_add(METRIC_STORE_UPLOADS, 1, upload.door, result, NULL);
             metric_add(METRIC_STORE_UPLOAD_BYTES, file.size, upload.door, result, NULL);
         }

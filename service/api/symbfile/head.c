@@ -93,9 +93,10 @@ static bool is_allowed(const struct access_key *key, struct sl_str scope)
     return !key->scopes;
 }
 
-/* Finds the scopes that the request may read and write: the one that the query names, which the key must allow; or all scopes of the key;
- * or, if the key has no list of scopes, the shared scope "global". Without a key (`key` NULL: none is required), or if the configuration
- * does not keep uploads in the scopes of their keys (UPLOADS_OF_SCOPE), always the shared scope. False: `failure` is set. */
+/* Finds the scopes that the request may read and write. If the query names a scope, it is that one, which the key must allow; else all
+ * scopes of the key, or the shared scope "global" if the key has no list of scopes. Without a key (`key` NULL: none is required), or if
+ * the configuration does not keep uploads in the scopes of their keys (UPLOADS_OF_SCOPE), always the shared scope. False: `failure` is
+ * set. */
 static bool find_owner(struct http_exchange *x, const struct access_key *key, struct upload_owner *owner,
                        struct symbfile_failure *failure)
 {

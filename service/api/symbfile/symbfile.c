@@ -202,8 +202,8 @@ static void end_receiving(void *arg)
     }
 }
 
-/* Runs `work` on the pool. False if `failure` is set: by the work itself, or here because the pool could not run it: clients are to retry
- * (SL_BUSY becomes status 503), unless the error is internal. */
+/* Runs `work` on the pool. False if `failure` is set, by the work itself or because the pool could not run it. In the latter case
+ * clients are asked to retry (SL_BUSY becomes status 503), unless the error is internal. */
 static bool symbfile_step(struct symbfile_upload *u, enum pool_job job, void (*work)(void *arg))
 {
     struct sl_error error;
@@ -213,8 +213,8 @@ static bool symbfile_step(struct symbfile_upload *u, enum pool_job job, void (*w
     return u->failure.status == 0;
 }
 
-/* Adds the part to the other parts of its upload, while the executable is locked in the store. Waits for the lock as long as for bytes of
- * a body. False when the client is gone; else success or, in `failure`, what went wrong. */
+/* Adds the part to the other parts of its upload, while the executable is locked in the store. Waits for the lock at most body_timeout,
+ * as for bytes of a body. False when the client is gone. True otherwise: `failure` then says if something went wrong. */
 static bool add_to_set(struct symbfile_upload *u)
 {
     struct symbfile_lock lock;

@@ -264,9 +264,9 @@ static size_t find_key(const struct sl_map *map, struct sl_str key)
     return index && index != SIZE_MAX ? index - 1 : SIZE_MAX;
 }
 
-/* Indexes the modules of the form's part `modules` by code id and by file name, and those modules of the text that have an id by file name
- * (up to first_mapped: behind are those that map_sent has added). Of several with the same code id the last one counts. A file name of
- * several is ambiguous, unless the request wants the newest, or the text has it twice with the same id. False when out of memory. */
+/* Indexes the modules of the form's part `modules` by code id and by file name; those modules of the text that have an id, by file name
+ * (up to first_mapped: map_sent has added the ones behind). Of several with the same code id the last one counts. A file name of several
+ * modules is ambiguous, unless the request wants the newest, or they are of the text and have the same id. False when out of memory. */
 static bool index_modules(struct module_filling *m)
 {
     struct native_request *native = &m->work->native;
@@ -287,17 +287,17 @@ static bool index_modules(struct module_filling *m)
     return true;
 }
 
-/* Returns the module from which a module of the text takes its id: itself if it has one, else the only module with that file name that has
- * an id in the text, if there is one, else itself. */
+/* Returns the module from which a module of the text takes its id. A module without an id takes it from the only module of the text that
+ * has the same file name and an id. If there is no such module, or the module has an id, returns the module itself. */
 static const struct sl_text_module *module_with_id(const struct module_filling *m, const struct sl_text_module *module)
 {
     size_t same = module->id.size ? SIZE_MAX : find_key(&m->ids_by_name, sl_crash_file_name(module->name));
     return same == SIZE_MAX ? module : &m->work->reader->modules[same];
 }
 
-/* Adds module number `index` of the text to the modules to look up, with the id of the module `with_id` (see module_with_id). If that has
- * none, the command is asked for the id, by name; if that does not know it, the module goes to the list `unknown`, whose ids
- * text_guess_ids searches later. False when out of memory. */
+/* Adds module number `index` of the text to the modules to look up, with the id of the module `with_id` (see module_with_id). If that
+ * has none, asks the command for the id, by the module's name. If the command does not know it either, adds the module to the list
+ * `unknown`, whose ids text_guess_ids searches later. False when out of memory. */
 static bool add_module(struct module_filling *m, size_t index, const struct sl_text_module *with_id)
 {
     static const struct native_upload no_upload;

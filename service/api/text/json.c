@@ -23,8 +23,8 @@ static const char *kind_of(const struct text_work *work, const struct text_stack
     }
 }
 
-/* Writes the lines of the text from `begin` (NULL: none) to `end`, which have no frame, as strings, except empty ones and the title. Writes
- * none if they have MAX_NOTES bytes or more, so that an answer does not repeat a long log. */
+/* Writes the lines of the text from `begin` (NULL: none) to `end`, none of which has a frame, as strings. Leaves out empty lines and the
+ * title. Writes nothing if the lines have MAX_NOTES bytes or more, so that an answer does not repeat a long log. */
 static void put_notes(const char *begin, const char *end, struct sl_str title, struct sl_json_writer *w)
 {
     struct sl_str text = {begin, begin && end > begin ? (size_t)(end - begin) : 0}, line;

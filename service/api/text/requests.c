@@ -49,8 +49,8 @@ static const struct text_item *next_item(const struct text_work *work, int kind,
 
 /* ---- scripts ---- */
 
-/* Returns the name of the script for frames that name none ("f@1:23"): the only script that the request or the command has, or whose source
- * map is its only file. Data NULL if there is no such script, or if there are several. */
+/* Returns the name of the script for frames that name none ("f@1:23"): the only script that the request or the command has. If the
+ * request's only file is a source map, it is the script of that map. Data NULL if there is no such script, or if there are several. */
 static struct sl_str only_script(const struct text_work *work)
 {
     struct sl_str only = {NULL, 0}, map = SL_STR(".map");

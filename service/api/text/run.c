@@ -320,8 +320,8 @@ static void answer_text(struct http_exchange *x, struct job *job, const struct a
     job_remove_client(job);
 }
 
-/* Answers the job: with JSON, which the client may also fetch later by the id of the job, or with text, for which it has to wait. Which of
- * both is read from the Accept header again, as work->wants_text is released when the job ends, which it may have done. */
+/* Answers the job: with JSON, which the client may also fetch later by the id of the job, or with text, for which it has to wait. Reads
+ * the Accept header again to tell which, as the job may have ended already, and work->wants_text is released with it. */
 static void text_answer(struct http_exchange *x, struct job *job)
 {
     struct api_query query;

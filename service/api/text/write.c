@@ -29,8 +29,8 @@ static struct sl_str display_name(const struct native_result_frame *frame)
     return names->function.size ? names->function : names->symbol;
 }
 
-/* Makes the call to write from a frame of the result. `is_return`: the text has a return address, and the address before it was looked up:
- * 1 is added to the call's offset. False if the frame has no symbol, or when out of memory, with `w->out` failed. */
+/* Converts a frame of the result to the call that is written. `is_return`: the text has a return address, so the address before it was
+ * looked up; therefore 1 is added to the call's offset. False if the frame has no symbol, or when out of memory, with `w->out` failed. */
 static bool make_call(struct text_writing *w, const struct native_result_frame *frame, bool is_return,
                       struct sl_text_call *call)
 {

@@ -135,8 +135,9 @@ static bool archive_add(struct archive *archive, struct sl_map *seen, const stru
     return true;
 }
 
-/* Refuses archives with too many members or too many decompressed bytes, and zip bombs: the members' compressed sizes add up to more than
- * the archive, so that some overlap, or one of more than SMALL bytes is compressed by more than MAX_RATIO. False: `failure` is set. */
+/* Refuses archives with too many members or too many decompressed bytes, and zip bombs. A zip bomb is an archive whose members'
+ * compressed sizes add up to more than the archive, so that some overlap, or one with a member of more than SMALL bytes that is
+ * compressed by more than MAX_RATIO. False: `failure` is set. */
 static bool check_sizes(struct archive *archive)
 {
     enum { SMALL = 1 << 20, MAX_RATIO = 1000 };

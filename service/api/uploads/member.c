@@ -42,8 +42,9 @@ static struct conversion_description about_member(const struct member_job *job)
 
 /* ---- checking ---- */
 
-/* Stores the result of the converter that has checked the member: md5 and used of the member; if it contains a text that the configuration
- * forbids, SL_PERMISSION_DENIED and job->snippet. The result is not trusted: `used` is limited, the text's index is checked. */
+/* Stores the result of the converter that has checked the member: its md5 and `used`. If the member contains a text that the
+ * configuration forbids, sets job->code to SL_PERMISSION_DENIED, and job->snippet to the text. The result is not trusted: `used` is
+ * limited, the text's index is checked. */
 static void take_check(struct member_job *job, const struct member_check_result *result)
 {
     const struct config_store *config = job->archive->config;
