@@ -119,7 +119,8 @@ bool js_is_left_out(const struct js_request *request, const struct js_frame *fra
     return text && text->is_left_out;
 }
 
-/* Sets the frame's function, file and position from the map. Maps count lines and columns from 0, frames from 1. */
+/* Sets the frame's function, file and position from the map. Maps count lines and columns from 0, frames from 1. For a frame of a text
+ * also sets is_hidden and knows_function. */
 static void js_set_position(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
                             struct js_frame *frame, const struct sl_smcache_position *position)
 {
@@ -322,7 +323,7 @@ static void leave_out_hidden(const struct js_request *r, const struct js_trace *
 
 /* Resolves the frames, callers first: the name by which a caller calls a function helps to name that function's frame. The name is
  * forgotten at a frame that was not resolved, or whose next line is not its caller. Frames for which the answer's limit leaves no memory
- * stay as they were sent and are counted. */
+ * stay as they were sent and are counted. From traces of a text, hidden functions are then left out. */
 void js_resolve(struct js_request *r)
 {
     struct js_resolving s = {.request = r};

@@ -201,9 +201,9 @@ static enum sl_code convert_sent_map(struct js_module *m, struct sl_str embedded
 
 /* ---- all look-up tables ---- */
 
-/* Sets m->item to the look-up table of script and map, from the cache or newly made. If there is an error, m->code becomes
- * SL_MALFORMED. Errors that are no fault of the map end the request instead (finder.stopped): SL_CANCELLED, SL_BUSY, and SL_INTERNAL
- * for a damaged cache file or a full disk. False when the request has ended. */
+/* Sets m->item to the look-up table of script and map, from the cache or newly made. If there is an error, m->code becomes SL_MALFORMED,
+ * and m->problem says why if the request is a text. Errors that are no fault of the map end the request instead (finder.stopped):
+ * SL_CANCELLED, SL_BUSY, and SL_INTERNAL for a damaged cache file or a full disk. False when the request has ended. */
 static bool js_convert(struct js_request *r, struct js_module *m, struct sl_str embedded)
 {
     struct sourcemap_request request = {.scope = r->scope, .embedded = embedded};

@@ -188,8 +188,8 @@ enum sl_code mozilla_write_answer(struct job *job, void *arg, struct sl_error *e
     return SL_OK;
 }
 
-/* Counts an answered request, and the modules whose debug id is not valid. Each number is counted under this service's own metric
- * and under that of Mozilla's service (Eliot), whose dashboards can be kept. */
+/* Counts an answered request under this service's own metrics and under those of Mozilla's service (Eliot), whose dashboards can be
+ * kept. Counts modules whose debug id is not valid under the latter only. */
 void mozilla_finish(struct job *job, void *arg, enum sl_code code, const struct sl_error *error)
 {
     const struct mozilla_request *r = arg;

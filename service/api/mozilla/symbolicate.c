@@ -40,8 +40,9 @@ static void moz_allow_origin(struct http_exchange *x)
                "x-requested-with"));
 }
 
-/* Replies with an error; the title is the member "title", "error" or both, as configured. Written by hand, as each colon is followed
- * by a blank: clients compare bytes. `comma` false: the writer puts none before the next value. */
+/* Replies with an error; the title is the member "title", "error" or both, as configured. Written by hand, as each colon is followed by
+ * a blank: clients compare bytes. `comma` false: the writer puts none before the next value. With status 503 the client is asked to
+ * retry after five seconds. */
 void mozilla_reply_title(struct http_exchange *x, int status, const char *title, const char *description)
 {
     int error_key = moz_config(x)->mozilla.error_key;
@@ -208,8 +209,9 @@ static void symbolicate_any(struct http_exchange *x)
         http_reply_error(x, 405, NULL);
 }
 
-/* Answers OPTIONS: a browser's preflight request (Fetch Standard, "CORS-preflight request"), which has the two headers checked here,
- * or a plain one, which gets `Allow`. */
+/* Answers OPTIONS: a browser's preflight request (Fetch Standard, "CORS-preflight request"), which has the two headers checked here, or
+ * a plain one, which gets `Allow`. A preflight may also ask for access to a private network: it gets that if the configuration allows
+ * it. */
 void mozilla_options(struct http_exchange *x)
 {
     struct sl_str wanted = http_header(x, "access-control-request-headers");

@@ -279,8 +279,8 @@ static void write_module_errors(struct moz_writer *w)
     sl_map_free(&seen);
 }
 
-/* Writes the result of a job: its stacks, and which of its modules were found. Frames beyond the answer's size limit are left out and
- * counted (moz_fits). */
+/* Writes the result of a job: its stacks, which of its modules were found and, if configured, why others were not. Frames beyond the
+ * answer's size limit are left out and counted (moz_fits). */
 static void write_result(struct moz_writer *w)
 {
     sl_json_begin_object(&w->json);
@@ -332,7 +332,8 @@ static void write_short_frame(struct moz_writer *w, const struct mozilla_frame *
     sl_buf_free(&text);
 }
 
-/* Writes the answer of version 4, which has one job. Frames beyond the answer's size limit are left out and counted (moz_fits). */
+/* Writes the answer of version 4, which has one job: its stacks, and which of its modules were found. Frames beyond the answer's size
+ * limit are left out and counted (moz_fits). */
 static void write_v4(struct moz_writer *w)
 {
     w->job = w->request->jobs;

@@ -42,7 +42,8 @@ static bool is_scanned(enum native_trust trust)
     return trust == TRUST_SCAN || trust == TRUST_CFI_SCAN;
 }
 
-/* Counts the frames of a trace. A trace is bad if a frame was not symbolicated, or was found by scanning the stack. */
+/* Counts the frames of a trace, and the trace itself if it is bad, short or truncated. It is bad if a frame was not symbolicated, or was
+ * found by scanning the stack. */
 static void count_trace(struct native_counts *counts, const struct native_result_trace *trace)
 {
     bool bad = false;
@@ -106,8 +107,9 @@ struct module_counts {
     const char *platform; /* of the first module that has one */
 };
 
-/* Counts modules by type and status. Goes backwards, so that `platform` ends as the type of the first module that has one. Adjacent
- * modules with the same labels are added to the metric at once, the last ones by end_run. */
+/* Counts modules by type and status, and the version control systems that their debug files name. Goes backwards, so that `platform`
+ * ends as the type of the first module that has one. Adjacent modules with the same labels are added to the metric at once, the last
+ * ones by end_run. */
 static struct module_counts count_modules(const struct native_request *request)
 {
     struct module_counts counts = {.platform = object_type_name(OBJECT_UNKNOWN)};

@@ -293,8 +293,8 @@ static bool wants_table(const struct native_module *module)
            !module->found->lookup.item;
 }
 
-/* Looks up the modules in Mozilla's symbol stores, if the request asks these. If they have no usable file for a module, the result
- * is only kept in `stores`, and the sources are searched. False when cancelled; lack of memory sets out_of_memory. */
+/* Looks up the modules in Mozilla's symbol stores, if the request asks these. If they have no usable file for a module, the result is
+ * only kept in `stores` and has_other_id, and the sources are searched. False when cancelled; lack of memory sets out_of_memory. */
 static bool find_in_stores(struct native_request *request)
 {
     size_t count;
@@ -361,7 +361,8 @@ static void complete_id(struct native_request *request, const struct search_scop
     module->id = kept;
 }
 
-/* Looks up the tables of the modules in the request's sources. False when cancelled; lack of memory sets out_of_memory. */
+/* Looks up the tables of the modules in the request's sources, after completing the ids of modules that have no build id (complete_id).
+ * False when cancelled; lack of memory sets out_of_memory. */
 static bool find_tables(struct native_request *request)
 {
     size_t count;

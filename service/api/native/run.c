@@ -129,7 +129,7 @@ static enum sl_code look_up_and_name(struct job *job, void *request, struct sl_e
 }
 
 /* Makes and names the resulting frames, in one step on the pool, or on the loop. There the number of results is known only after
- * look_up: if they are too many for the loop, naming moves to the pool. */
+ * look_up: if they are too many for the loop, naming moves to the pool. At the end runs the step that the request wants next (`then`). */
 static enum sl_code name_frames(struct job *job, struct native_request *request, struct sl_error *error)
 {
     unsigned executor = choose_executor(request, request->frame_count);

@@ -33,7 +33,8 @@ static enum input_kind kind_of_text(struct sl_bytes bytes, struct sl_str text)
 }
 
 /* `kind` is what the command's option --type takes. For input of no such kind, the first of these that applies is written: `unread`, a
- * known format that cannot be read; `advice`, what to do with the file instead; `plain`, a stack that has its names already. */
+ * known format that cannot be read; `advice`, what to do with the file instead; `plain`, a stack that has its names already. For files
+ * that POST /page/named can write with names, `named` is true. */
 void page_recognise(struct sl_bytes bytes, struct sl_buf *json)
 {
     struct sl_json_writer w = sl_json_writer(json);
