@@ -214,7 +214,9 @@ enum sl_code cache_item_from_bytes(const struct cache_kind *kind, struct sl_buf 
 enum sl_code cache_item_from_file(const struct cache_kind *kind, int fd, struct cache_item **item,
                                   struct sl_error *error) SL_SUSPENDS;
 
+/* Adds a reference and returns the item. */
 struct cache_item *cache_retain(struct cache_item *item);
+/* Drops a reference, and frees the item with the last one. Does nothing for NULL. */
 void cache_release(struct cache_item *item);
 
 /* A remote file as named in keys; without a location, all files of the source. */

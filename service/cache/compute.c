@@ -57,8 +57,9 @@ static bool is_worth_writing(const struct flight *flight, enum sl_code code)
 
 /* ---- publishing ---- */
 
-/* Publishes the result in `outcome`, whose contents are in `tmp`, on disk, and sets outcome->item; takes over `tmp`. If the disk cannot be
- * written, callers still get the contents. SL_INTERNAL or SL_BUSY in outcome->code: the contents cannot be used. */
+/* Publishes the result in `outcome`, whose contents are in `tmp`, on disk, sets outcome->item, and counts what was written and removed.
+ * Takes over `tmp`. If the disk cannot be written, callers still get the contents; if it is full, a cleanup starts. SL_INTERNAL or
+ * SL_BUSY in outcome->code: the contents cannot be used. */
 static void compute_publish(struct flight *flight, struct cache_tmp *tmp, bool is_refresh,
                             struct compute_result *outcome)
 {

@@ -409,7 +409,8 @@ static void remove_previous(struct cache_disk_publish *p, const uint8_t *hash)
     }
 }
 
-/* Publishes the temporary file as the entry, and writes its side file. Does nothing without a cache directory or for an outdated result. */
+/* Publishes the temporary file as the entry, writes its side file, and removes the entry's files in earlier versions of the kind. Does
+ * nothing without a cache directory or for an outdated result. */
 static void disk_publish_entry(struct cache_disk_publish *p, uint64_t size, int64_t created_ns)
 {
     uint8_t hash[CACHE_HASH_BYTES];

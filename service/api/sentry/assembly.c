@@ -191,7 +191,8 @@ static enum sl_code assemble(struct assembly *a, struct sl_error *error)
     return code;
 }
 
-/* The fiber of an assembly: waits while MAX_RUNNING others run, joins the chunks, and wakes the requests that wait for it. */
+/* The fiber of an assembly: waits while MAX_RUNNING others run, joins the chunks, and wakes the requests that wait for it. Logs its
+ * error, except SL_MALFORMED and SL_CANCELLED. */
 static void run_assembly(void *arg)
 {
     struct assembly *a = arg;

@@ -444,7 +444,8 @@ static bool find_status(struct status_query *q, const char *scope, struct symbfi
     return code == SL_OK && q->any;
 }
 
-/* GET: answers the state of the executable's uploads in the first scope of the key that has some; if none has, in the shared scope. */
+/* GET: answers the state of the executable's uploads in the first scope of the key that has some; if none has, in the shared scope, if
+ * the key may read that. 404 if there are none. */
 static void answer_status(struct http_exchange *x)
 {
     struct status_query q;

@@ -530,9 +530,9 @@ static bool sort_modules(struct sl_str part, struct sl_arena *arena, struct sl_b
     return sl_json_end(&j);
 }
 
-/* Reads the parts for native code (modules, sources, options, scraping): joins them to a body of POST /symbolicate without stacks, and lets
- * native_read read that. The part `source` is for scripts only (requests.c). False: `failure` is set; "out of memory" is what it said
- * before the call. */
+/* Reads the parts for native code (modules, sources, options, scraping): joins them to a body of POST /symbolicate without stacks, and
+ * lets native_read read that. Modules of scripts and of the JVM are kept as lists for requests.c, which also reads the part `source`.
+ * False: `failure` is set; "out of memory" is what it said before the call. */
 static bool read_parts(struct job *job, struct text_work *work, struct json_failure *failure)
 {
     struct sl_buf lists[MODULE_LISTS] = {{0}, {0}, {0}}, body = {0}; /* modules of native code, scripts, the JVM */

@@ -132,8 +132,8 @@ static bool find_symbols(struct symbol_search *s)
     return true;
 }
 
-/* Fills in `named` with the different symbols of a module's frames, so that each is searched once, however many frames have it. `first` is
- * 1 + the index of the first item in the module's list (see `next`). False when out of memory. */
+/* Fills in `named` with the different symbols of a module's frames, so that each is searched once, however many frames have it. `first`
+ * is 1 + the index of the first item in the module's list (see `next`), which becomes one list per symbol. False when out of memory. */
 static bool list_symbols(struct symbol_search *s, size_t first)
 {
     struct sl_map numbers = {0}; /* symbol -> 1 + index in `named` */
