@@ -13,9 +13,9 @@ struct srcsrv_fields { /* var1 to var10 of a source file */
 /* Sets `*value` to the text of a variable of the stream, with its own %references% not yet expanded. False if it is not defined. */
 bool srcsrv_variable(const struct srcsrv *s, struct sl_str name, struct sl_str *value);
 
-/* Appends a source file's target (SRCSRVTRG) to `target`, and checks that the other templates of a debugger can be evaluated, too:
- * SRCSRVCMD, SRCSRVENV, SRCSRVVERCTRL. `targ` is the value of %targ%, the debugger's own directory. False if there is no target, if a
- * template is bad or refers to itself, if a result is over 64 KiB, if memory runs out, or if it takes more than `*work_left` steps, which
- * is counted down. */
+/* Appends a source file's target (SRCSRVTRG) to `target`, and checks that the other templates of a debugger (SRCSRVCMD, SRCSRVENV,
+ * SRCSRVVERCTRL) can be evaluated, too. `targ` is the value of %targ%, the debugger's own directory; `*work_left` is counted down by the
+ * steps taken. False if no steps are left, there is no target, a template is bad or refers to itself, a result is over 64 KiB, or memory
+ * runs out. */
 bool srcsrv_evaluate(const struct srcsrv *s, const struct srcsrv_fields *fields, struct sl_str targ,
                      uint64_t *work_left, struct sl_buf *target);

@@ -51,9 +51,9 @@ static bool read_record(struct sl_bytes bytes, uint16_t kind, struct symbol_reco
     return !r.failed;
 }
 
-/* Finds the next record with a `wanted` kind and moves `*at` past it; `bytes`, its contents after the kind, are in the file or in `arena`.
- * `scratch` is for sizes and kinds of records. False at the end of the stream, at a damaged record, and when out of memory, which
- * sl_pdb_status() then tells. */
+/* Finds the next record whose kind is `wanted`, and moves `*at` past it. Sets `bytes` to its contents after the kind, which are in the file
+ * or in `arena`; `scratch` is memory for sizes and kinds of records. False at the end of the stream, at a damaged record, and when out of
+ * memory: sl_pdb_status() reports the last of these. */
 static bool stream_next(const struct msf_stream *stream, uint64_t *at, struct sl_arena *scratch, struct sl_arena *arena,
                         bool (*wanted)(uint16_t kind), uint16_t *kind, struct sl_bytes *bytes)
 {
@@ -66,7 +66,7 @@ static bool stream_next(const struct msf_stream *stream, uint64_t *at, struct sl
             return false;
         *at += 2 + (uint64_t)size;
         if (wanted(*kind) && msf_view(stream, data, size - 2, arena, bytes))
-            return true; /* else a kind that is not wanted, or the record is cut off, and the loop ends, too */
+            return true; /* if the contents are cut off, the next msf_view() fails and ends the loop */
     }
     return false;
 }

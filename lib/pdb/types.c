@@ -16,8 +16,8 @@ static uint16_t paged_u16(const struct msf_stream *s, uint64_t offset)
     return (uint16_t)(*low | *high << 8);
 }
 
-/* Returns the size that the record at `at` gives for itself: the bytes after the two of this number. `at` must be within the stream; `flat`
- * is the stream's bytes if they are contiguous, else NULL. Returns 0 if the record is truncated or too small for its leaf. */
+/* Returns the size of the record at `at`, which must be within the stream: the number of bytes after its two-byte size field, as that field
+ * says. `flat` is the stream's bytes if they are contiguous, else NULL. Returns 0 if the record is truncated or too small for its leaf. */
 static inline uint16_t record_size(const struct msf_stream *s, const uint8_t *flat, uint64_t at)
 {
     uint64_t left = s->size - at;

@@ -67,7 +67,8 @@ static enum sl_code add_parts(const struct sl_ppdb *ppdb, struct sl_bytes blob, 
         if (code != SL_OK)
             return code;
         if (!first && part.size + separator.size == 0)
-            return bad_name(error); /* such parts do not lengthen the name, so its limit would not stop a long list */
+            return bad_name(
+                error); /* an empty part adds nothing to the name, so the limit of its length would not end a long list */
         if (part.size + separator.size > SL_PPDB_MAX_NAME - (name->size - start) || !is_utf8(part))
             return bad_name(error);
         if (!first)

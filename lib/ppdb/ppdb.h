@@ -43,8 +43,8 @@ struct sl_ppdb_document {
     uint32_t work; /* steps that reading it took, to be charged if many are read: rows may share a long name */
 };
 
-/* Reads a document and appends its name, verbatim, to `name`. SL_MALFORMED if there is no such row or its name is damaged, SL_BUSY when out
- * of memory: then `name` is unchanged, and of `*document` only `work` (steps to charge to a budget) is set. */
+/* Reads a document and appends its name, verbatim, to `name`. SL_MALFORMED if there is no such row or its name is damaged; SL_BUSY when out
+ * of memory. After an error `name` is unchanged, and only `work` of `*document` is set: the steps to charge to a budget. */
 enum sl_code sl_ppdb_document(const struct sl_ppdb *ppdb, uint32_t row, struct sl_ppdb_document *document,
                               struct sl_buf *name, struct sl_error *error);
 
@@ -83,9 +83,9 @@ struct sl_ppdb_source { /* position of a document's text in the file */
 /* Finds the next readable embedded source after `*cursor` (start with 0); false at the end. */
 bool sl_ppdb_next_source(const struct sl_ppdb *ppdb, uint32_t *cursor, struct sl_ppdb_source *source);
 
-/* Sets `*text` to the source's bytes as they were embedded, in any encoding, possibly with a byte order mark: a view of `file`, the whole
- * Portable PDB, or inflated into the arena to at most `limit` bytes. SL_MALFORMED, with the reason, if it is larger or damaged; SL_BUSY
- * when out of memory. */
+/* Sets `*text` to the source's bytes as they were embedded: in any encoding, possibly with a byte order mark. `file` is the whole Portable
+ * PDB. `*text` is a view of it or, if the source is compressed, inflated into the arena to at most `limit` bytes. SL_MALFORMED, with the
+ * reason, if it is larger or damaged; SL_BUSY when out of memory. */
 enum sl_code sl_ppdb_source_text(struct sl_bytes file, const struct sl_ppdb_source *source, uint64_t limit,
                                  struct sl_arena *arena, struct sl_bytes *text, struct sl_error *error);
 

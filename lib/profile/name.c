@@ -8,8 +8,8 @@
 
 /* ---- strings and files ---- */
 
-/* Adds the next string of the profile to the pool, whose map has the index plus 1 of each text. Each string takes an index, but of equal
- * ones only the first index is used for names. False when out of memory. */
+/* Adds the next string of the profile to the pool. Each string takes an index, but the pool's map has only the first index (plus 1) of
+ * equal strings, and names use that one. False when out of memory. */
 static bool add_known(struct profile_pool *pool, struct sl_str text)
 {
     void **slot = sl_map_find_or_add(&pool->by_text, text, NULL);

@@ -138,9 +138,9 @@ static void edit_table(struct table_writer *t, struct sl_str table, size_t rows,
 
 /* ---- frames ---- */
 
-/* Writes a column of the frame table: the old rows, with new values where names were found, then the rows of inlined calls: those of frame
- * i are n->frames[more[i] .. more[i + 1]). A row of an inlined call has the cells of the frame it was inlined into, but for function, line,
- * column and depth: hence the second reader, `again`. */
+/* Writes a column of the frame table: first the old rows, with new values where names were found; then, for each frame i in turn, the rows
+ * of the calls inlined into it, n->frames[more[i] .. more[i + 1]). Such a row repeats the cell of frame i unless the column is one of
+ * function, symbol, line, column and depth: `again` reads the old cells a second time for this. */
 static void put_frames(struct table_writer *t, struct sl_str name, struct sl_json *old)
 {
     const struct profile_naming *n = t->n;
@@ -496,7 +496,7 @@ enum sl_code sl_profile_write(const struct sl_profile *profile, const struct sl_
     w.arena.budget = w.pool_arena.budget = w.new_text.budget = out->budget;
     w.pools = calloc(profile->scope_count + 1, sizeof *w.pools);
     enum sl_code code = w.pools ? edit_sets(&w) : sl_fail(error, SL_BUSY, "out of memory");
-    if (code == SL_OK && w.edit_count) /* else nothing was named */
+    if (code == SL_OK && w.edit_count) /* without edits nothing was named */
         edit_pools(&w);
     if (code == SL_OK)
         edit_meta(&w);

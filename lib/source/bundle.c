@@ -12,8 +12,8 @@
 enum { HEADER_SIZE = 8, MAX_MANIFEST = 256 << 20, MAX_FILES = 1000000 };
 
 /* Limits for a hostile manifest. A file has, besides its contents, some 200 bytes in the archive and 200 to 1,000 bytes in the manifest, so
- * the manifest may be MANIFEST_PER_BYTE times as large as the archive, and at least MIN_MANIFEST_BUDGET. It may list files that the archive
- * does not have: as many as it has, and MORE_FILES. */
+ * the manifest may be MANIFEST_PER_BYTE times as large as the archive, and at least MIN_MANIFEST_BUDGET. It may list more files than the
+ * archive has entries: twice as many, and MORE_FILES. */
 enum { MIN_MANIFEST_BUDGET = 4 << 20, MANIFEST_PER_BYTE = 8, MORE_FILES = 64 };
 
 struct sl_bundle {
@@ -231,8 +231,8 @@ static enum sl_code parse_manifest(struct sl_bundle *b, struct sl_str text, stru
                                      j.problem, j.at);
 }
 
-/* Reads the archive's manifest.json, of several the last. Its size is limited by that of the archive, because a small archive could inflate
- * to a huge manifest. */
+/* Reads the archive's manifest.json; if there are several, the last one. Its size is limited by that of the archive, because a small
+ * archive could inflate to a huge manifest. */
 static enum sl_code read_manifest(struct sl_bundle *b, struct sl_error *error)
 {
     const struct sl_zip_entry *entry = NULL;
@@ -250,7 +250,7 @@ static enum sl_code read_manifest(struct sl_bundle *b, struct sl_error *error)
             text ? parse_manifest(b, (struct sl_str){text, raw.size}, error) : sl_fail(error, SL_BUSY, "out of memory");
     }
     sl_buf_free(&raw);
-    /* sl_zip_read() speaks of a source file when the limit is exceeded */
+    /* replaces the message of sl_zip_read(), which calls any entry beyond the limit a source file */
     return code == SL_UNSUPPORTED ? sl_fail(error, SL_MALFORMED, "the manifest of the source bundle is too large")
                                   : code;
 }

@@ -48,10 +48,9 @@ struct sl_bundle_attributes {
 
 struct sl_bundle;
 
-/* Opens a bundle; the caller closes it with sl_bundle_close(). While opening, memory is charged to `budget` (NULL =
- * no limit), which is credited at the end; the caller accounts for sl_bundle_memory() of an open bundle.
- * SL_MALFORMED "malformed zip archive: ...", "failed to read source bundle manifest: ..."; SL_UNSUPPORTED if the
- * budget is too small. */
+/* Opens a bundle; the caller closes it with sl_bundle_close(). Memory is charged to `budget` (NULL = no limit) only while opening, and
+ * credited back at the end: the caller accounts for sl_bundle_memory() of an open bundle. SL_MALFORMED "malformed zip archive: ...",
+ * "failed to read source bundle manifest: ..."; SL_UNSUPPORTED if the budget is too small. */
 enum sl_code sl_bundle_open(struct sl_bytes bytes, struct sl_budget *budget, struct sl_bundle **bundle,
                             struct sl_error *error);
 void sl_bundle_close(struct sl_bundle *bundle); /* may be NULL */
@@ -64,11 +63,11 @@ bool sl_bundle_has_sources(const struct sl_bundle *bundle); /* files or source l
 size_t sl_bundle_count(const struct sl_bundle *bundle);
 const struct sl_bundle_file *sl_bundle_file(const struct sl_bundle *bundle, size_t index);
 
-/* Returns the file of the archive's entry of this name; NULL if the manifest does not list it. */
+/* Returns the file that the manifest describes under this name of an archive entry; NULL if the manifest does not list it. */
 const struct sl_bundle_file *sl_bundle_by_name(const struct sl_bundle *bundle, struct sl_str name);
 
-/* Find a file by its path, its URL, or its debug id and type. NULL if no file matches; of several the one with the greatest
- * name. Slashes and backslashes in paths are equal; Windows paths also match regardless of case, unless several would. */
+/* Find a file by its path, its URL, or its debug id and type. NULL if no file matches; if several do, the one with the greatest name. In
+ * paths a slash matches a backslash. Windows paths also match in another case, unless several files would match then. */
 const struct sl_bundle_file *sl_bundle_by_path(const struct sl_bundle *bundle, struct sl_str path);
 const struct sl_bundle_file *sl_bundle_by_url(const struct sl_bundle *bundle, struct sl_str url);
 const struct sl_bundle_file *sl_bundle_by_debug_id(const struct sl_bundle *bundle, const struct sl_debug_id *id,

@@ -30,8 +30,8 @@ static struct sl_reader reader_at(struct sl_bytes bytes, uint64_t offset)
 
 /* ---- the end record ---- */
 
-/* Reads the ZIP64 end record into `d`, if there is one: its offset is in the locator, which directly precedes the end record at offset
- * `end`. */
+/* Reads the ZIP64 end record into `d`. Its offset is in the locator, which directly precedes the end record at offset `end`; without a
+ * locator there is no such record, and `d` is unchanged. */
 static void read_end64(struct sl_bytes bytes, size_t end, size_t skip, struct directory *d)
 {
     if (end < LOCATOR_SIZE)
@@ -84,8 +84,8 @@ static bool find_end(struct sl_bytes bytes, size_t skip, struct directory *d)
 
 /* ---- entries ---- */
 
-/* Reads the ZIP64 extra field (APPNOTE.TXT 4.5.3), id 1: it has 64-bit values, in this order, of only those numbers that are all ones in
- * the entry. */
+/* Reads the ZIP64 extra field (APPNOTE.TXT 4.5.3), whose id is 1. A number that does not fit into the entry is all ones there, and the
+ * field has it in 64 bits. It has only these numbers, always in the order size, packed size, offset. */
 static void read_extra64(struct sl_reader extra, struct sl_zip_entry *entry)
 {
     while (sl_reader_left(&extra) >= 4) {
@@ -269,8 +269,9 @@ enum sl_code sl_zip_packed(const struct sl_zip *zip, const struct sl_zip_entry *
 
 struct streaming {
     const struct sl_zip_sink *sink;
-    uint64_t limit, size; /* uncompressed bytes: of the whole entry according to the directory, and passed so far */
-    uint32_t crc;         /* of the bytes passed so far */
+    uint64_t limit,
+        size; /* uncompressed bytes: `limit`, of the whole entry according to the directory; `size`, passed so far */
+    uint32_t crc; /* of the bytes passed so far */
 };
 
 /* Passes a piece to the sink; `used` is how many compressed bytes have been read. False: the sink wants no more. */

@@ -70,8 +70,8 @@ static uint32_t text_id(struct sl_symbfile_builder *b, const struct sl_symbfile_
     return b->memo[text->ref].text;
 }
 
-/* Returns the id of a file's text. An absent text gives `absent`, an empty one FOREST_NO_TEXT (unknown): an absent call file means "as the
- * enclosing function", so the caller passes INHERITED for it. */
+/* Returns the id of a file's text: FOREST_NO_TEXT (unknown) for an empty text, and `absent` for an absent one. For a call file `absent` is
+ * INHERITED, because an absent call file is the file of the enclosing function. */
 static uint32_t file_id(struct sl_symbfile_builder *b, const struct sl_symbfile_text *text, uint32_t absent)
 {
     return !text->str.data ? absent : !text->str.size ? FOREST_NO_TEXT : text_id(b, text);
@@ -193,9 +193,9 @@ static bool pad_before(const struct sl_symbfile_builder *builder, uint32_t left,
     return left > right; /* of equally long ones the one that was added later comes first */
 }
 
-/* Adds each return pad, the last byte of a call instruction, to `forest`, the writer that makes functions of call chains: one byte of code
- * with its call chain, at its address minus `base`. Skips all but the first of those with equal addresses, and those whose address is too
- * large for a symcache (`widest`). */
+/* Adds each return pad to `forest`, which makes functions of call chains. A pad is the last byte of a call instruction: it is added as one
+ * byte of code with the pad's call chain, at its address minus `base`. Pads at the address of an earlier one are skipped, and so are
+ * addresses that are too large for a symcache (`widest`). */
 static enum sl_code add_pads(struct sl_symbfile_builder *b, uint64_t base, struct tree_writer *forest,
                              struct sl_error *error)
 {
@@ -226,14 +226,14 @@ static struct sl_budget *index_budget(struct sl_symbfile_builder *b)
     return b->limit ? b->limit : &b->own_budget;
 }
 
-/* Appends a symcache to `out`: that of the return pads if `pads`, else that of the ranges. Its addresses are relative to `base`. `forest`
- * makes functions with inlined calls of the code and its call chains, and passes them to `w`. */
+/* Appends a symcache to `out`: that of the return pads if `pads`, else that of the ranges. Its addresses are relative to `base`. Code and
+ * its call chains go to `forest`, which makes functions with inlined calls of them and passes these to the symcache writer `w`. */
 static enum sl_code write_symcache(struct sl_symbfile_builder *b, uint64_t base, bool pads, struct sl_buf *out,
                                    struct sl_error *error)
 {
     struct sl_symcache_options options = {.load_address = base, .budget = index_budget(b)};
     struct sl_symcache_writer *w = sl_symcache_writer_new(&options, NULL);
-    /* `pads`: then all are calls inlined in one nameless function, so that equal functions of many return pads are stored once */
+    /* return pads are written as calls inlined in one nameless function: functions that many of them share are then stored once */
     struct tree_writer *forest = w ? tree_writer_new(sl_symcache_writer_sink(w), &b->texts, pads, b->limit) : NULL;
     enum sl_code code = forest ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)

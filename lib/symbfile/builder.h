@@ -6,7 +6,7 @@
 #include "base/spill.h"
 #include "symbfile/tree_writer.h"
 
-/* In place of a text id in `call_file` of a range (FOREST_NO_TEXT: unknown). */
+/* Value of `call_file` in a range whose call file is absent. (A call file that is present but unknown is FOREST_NO_TEXT.) */
 enum { INHERITED = UINT32_MAX - 1 }; /* no call file given: use the file of the enclosing function */
 
 struct builder_range {
@@ -23,8 +23,8 @@ struct builder_pad {
     uint32_t count;
 };
 
-/* The text id of an entry of the symbfile's string table. A file has several tables, one replacing the other: it is valid while the current
- * one is number `table`. */
+/* Cached text id of an entry of the symbfile's string table. A file has several tables, each of which replaces the one before; the cached
+ * id is valid only while table number `table` is the current one. */
 struct symbfile_last_hit {
     uint32_t table, text;
 };

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-/* Limit of all executable segments together, in bytes. Bits are allocated for whole segments, but the kernel provides no memory for bits
- * that are never touched, of code without symbols. */
+/* Limit of all executable segments together, in bytes. Bits are allocated for whole segments; where code has no symbols its bits are never
+ * touched, and the kernel provides no memory for these. */
 static const uint64_t max_code = UINT64_C(1) << 33;
 enum { WORD_BITS = 64 };
 

@@ -80,7 +80,8 @@ static void extract_prepare(struct sl_function_sink *sink, struct sl_function_ba
     batch->prepared = (void *)(uintptr_t)tree_maker_convert(&e->makers[worker], batch, arena);
 }
 
-/* The function sink's `consume`: passes the records that extract_prepare() made of the batch to the filter. NULL: memory had run out. */
+/* The function sink's `consume`: passes the records that extract_prepare() made of the batch to the filter. If batch->prepared is NULL,
+ * memory or budget had run out, and the extraction ends. */
 static enum sl_code extract_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                                     struct sl_error *error)
 {
@@ -150,8 +151,8 @@ static enum sl_code add_sizeless_symbols(struct extractor *e, const struct sl_sy
     return code;
 }
 
-/* Adds the code from `*at` to `limit`, each part of it as code of the innermost symbol around it; symbols that contain `*at` are open in
- * `nesting`. Code outside of all open symbols is skipped. `*at` becomes `limit`. */
+/* Adds the code from `*at` to `limit` in parts: each part is code of the innermost symbol around it. `nesting` has the open symbols, those
+ * that begin at or before `*at`; code outside of all of them is skipped. `*at` becomes `limit`. */
 static enum sl_code add_open(struct extractor *e, const struct sl_symbol *symbols, struct sl_nesting *nesting,
                              uint64_t *at, uint64_t limit, struct sl_error *error)
 {

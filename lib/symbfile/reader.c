@@ -98,8 +98,9 @@ static enum sl_code symbfile_reader_fail(struct sl_symbfile_reader *r, enum sl_s
 
 /* ---- decoding: protobuf-c decodes what columns.c does not, into an arena that is freed as a whole ---- */
 
-/* Allocates for a message, in one of the reader's arenas. NULL if the message needs more than MESSAGE_MEMORY, which makes it a bad message
- * (SL_SYMBFILE_BAD_MESSAGE), or when out of memory: then r->scarce is set, and symbfile_reader_fail reports SL_BUSY instead. */
+/* Allocates for a message, in one of the reader's arenas. Returns NULL if the message needs more than MESSAGE_MEMORY, which makes it a bad
+ * message (SL_SYMBFILE_BAD_MESSAGE). Also returns NULL when out of memory, but then sets r->scarce, so that symbfile_reader_fail() reports
+ * SL_BUSY instead. */
 static void *reader_alloc(struct sl_symbfile_reader *r, struct sl_arena *arena, size_t size)
 {
     void *memory = sl_arena_alloc(arena, size ? size : 1, _Alignof(max_align_t));

@@ -148,8 +148,9 @@ static uint32_t symbfile_sweep_line_at(const struct symbfile_sweep *s, const str
     return low ? lines[low - 1].line : 0;
 }
 
-/* Sets `chain` to the functions of the chosen ranges, outermost first, with their positions at `va`: for each but the innermost that is
- * where the next one was inlined. Lowers `*next` to the address up to which these positions are valid. */
+/* Sets `chain` to the functions of the chosen ranges, outermost first, with their positions at `va`. The innermost has the line of the
+ * code; every other one has the place at which the next one was inlined. Lowers `*next` to the address up to which these positions are
+ * valid. */
 static void locate_chain(const struct symbfile_sweep *s, uint64_t va, struct inline_chain_link *chain, uint64_t *next)
 {
     for (size_t i = 0; i < s->chosen_count; i++) {

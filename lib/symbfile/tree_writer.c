@@ -152,8 +152,8 @@ static void close_innermost(struct tree_writer *f)
     f->nodes++;
 }
 
-/* Opens a function at `start`, inlined in the innermost open one. `link` is the function in the segment's call chain, `caller` the one
- * around it there, whose file and line are those of the call; NULL for an outermost function. */
+/* Opens a function at `start`, inlined in the innermost open one. `link` is the function in the segment's call chain. `caller` is the link
+ * in front of it, which has the file and line of the call; NULL for an outermost function. */
 static void open_call(struct tree_writer *f, uint64_t start, const struct inline_chain_link *link,
                       const struct inline_chain_link *caller)
 {
@@ -198,8 +198,8 @@ static enum sl_code tree_writer_flush(struct tree_writer *f, struct sl_error *er
     return code;
 }
 
-/* Returns how many of the open functions, outermost first, a segment with this call chain continues: all that are the same function, called
- * at the same place. 0 if there is a gap before the segment. */
+/* Compares the open functions with a segment's call chain, both outermost first. Returns how many of the open ones the segment continues:
+ * it stops at the first that is another function or is called at another place. 0 if there is a gap before the segment. */
 static size_t count_continued(const struct tree_writer *f, uint64_t start, const struct inline_chain_link *chain,
                               size_t count)
 {

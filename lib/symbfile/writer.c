@@ -111,8 +111,8 @@ static inline uint8_t *put_number(uint8_t *at, unsigned field, uint64_t value)
     return put_uleb(at, value);
 }
 
-/* Writes `size` at `size_at`, where one byte is reserved for it, in front of the bytes up to `end`; if it needs more than a byte, moves
- * these. Returns the new end. */
+/* Writes `size` at `size_at`, directly in front of the bytes that it counts, which extend to `end`. One byte is reserved for it; if it
+ * needs more, moves the bytes behind it. Returns their new end. */
 static inline uint8_t *put_size(uint8_t *size_at, size_t size, uint8_t *end)
 {
     if (size < 0x80) {
@@ -126,8 +126,8 @@ static inline uint8_t *put_size(uint8_t *size_at, size_t size, uint8_t *end)
     return end + more;
 }
 
-/* Writes the address of a record: the difference to that of the previous record (field 1), which is shorter, or the address itself, in
- * field `set_field`, if there is no previous one or the difference does not fit into a signed 64-bit number. */
+/* Writes the address of a record. Usually that is the difference to the previous record's address (field 1), which is shorter. The address
+ * itself is written, in field `set_field`, if there is no previous record or the difference does not fit into a signed 64-bit number. */
 static inline uint8_t *put_va(struct sl_symbfile_writer *w, uint8_t *at, uint64_t va, unsigned set_field)
 {
     int64_t delta = (int64_t)(va - w->previous);
@@ -278,7 +278,7 @@ enum sl_code sl_symbfile_write_range(struct sl_symbfile_writer *w, const struct 
     return flush_if_full(w, error);
 }
 
-/* Collects a return pad. Its address is encoded now; the functions, files and lines of its frames are when the batch is written. */
+/* Collects a return pad. Its address is encoded now; the functions, files and lines of its frames are encoded when the batch is written. */
 enum sl_code sl_symbfile_write_pad(struct sl_symbfile_writer *w, const struct sl_symbfile_pad *pad,
                                    struct sl_error *error)
 {
@@ -325,8 +325,8 @@ static enum sl_code send_out(struct sl_symbfile_writer *w, struct sl_error *erro
     return code;
 }
 
-/* Writes a text: as field `ref_field`, a reference to the string table, if it is there, else inline as field `inline_field`; nothing if it
- * is absent. Returns the end. */
+/* Writes a text. If it is in the string table, writes a reference to it as field `ref_field`, else the text itself as field `inline_field`;
+ * if it is absent, nothing. Returns the end. */
 static inline uint8_t *put_text(const struct sl_symbfile_writer *w, uint8_t *at, uint32_t id, unsigned inline_field,
                                 unsigned ref_field)
 {
@@ -427,8 +427,8 @@ static size_t record_bound(const struct sl_symbfile_writer *w, const struct symb
            text_bound(w, r->call_file);
 }
 
-/* Appends a message with its size and type to w->out: that of a record, whose data are at `from`, or the string table if `record` is NULL.
- * Passes w->out to the output when it is large. */
+/* Appends a message with its size and type to w->out: the message of `record`, whose data are at `from`, or the string table if `record` is
+ * NULL. Passes w->out to the output when it is large. */
 static enum sl_code send_message(struct sl_symbfile_writer *w, const struct symbfile_record *record,
                                  struct symbfile_position *from, struct sl_error *error)
 {

@@ -239,8 +239,8 @@ bool symcache_encoder_add_run(struct encoder *e, const struct symcache_op_run *r
     uint64_t base = run->base;
     if (!symcache_blocks_begin(e, run->count, &w))
         return false;
-    /* all but the first and the last operation, which may share their address with other functions or symbols: the caller folds these
-     * two */
+    /* The caller folds the first and the last operation, because other functions or symbols may have operations at these addresses, too.
+     * All others become entries here. */
     for (const struct short_op *op = run->ops + 1; op < last; op++) {
         if (is_same_location(op - 1, op)) /* the entry before goes on */
             continue;

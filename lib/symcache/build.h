@@ -27,7 +27,8 @@ enum { NO_CONTEXT = UINT32_MAX, MAX_LINE = (1 << 30) - 1 };
 enum op_kind {
     OP_SET = 0,   /* set this location, replacing any other */
     OP_ENTRY = 1, /* set this location if the address has none or a hole */
-    /* set a hole if the address has nothing yet. At the end of a symbol within another, with the context of the outer one: this goes on */
+    /* Set a hole if the address has nothing yet. Where a symbol within another one ends, the hole has the context of the outer symbol,
+     * which continues there. */
     OP_HOLE = 2,
     OP_LABEL = 3, /* symbols only: as OP_ENTRY, but ignored within functions */
 };
@@ -109,9 +110,9 @@ struct id_list {
     size_t capacity;
 };
 
-/* Result of symcache_prepare() for a batch. Ids of contexts are local to the batch, those of functions and files to the worker: from one
- * lasting batch (whose texts outlive it) to the next a worker keeps them, and only new ones are here. Valid until the sink's `consume` has
- * returned; the operations stay valid longer, see symcache_clear_operations(). */
+/* Result of symcache_prepare() for a batch, valid until the sink's `consume` has returned; the operations stay valid longer, see
+ * symcache_clear_operations(). Ids of contexts are local to the batch. Ids of functions and files are local to the worker, which keeps them
+ * from one lasting batch (whose texts outlive it) to the next: only those that are new in this batch are here. */
 struct symcache_prepared {
     struct symcache_op_run *runs; /* one per function, rarely more */
     struct context *contexts;
@@ -157,8 +158,9 @@ struct sl_symcache_writer {
     struct encoder *encoder;   /* NULL = not begun */
     struct ordered_fold *flow; /* not NULL: functions come in address order and are encoded as they come, not kept */
     bool is_out_of_order;      /* a function was out of order in spite of `flow` */
-    bool keeps_sources; /* after the path of a file that map_line put in place of another: NUL, the other's path */
-    bool failed;        /* out of memory or budget */
+    bool
+        keeps_sources; /* stored path of a file that map_line put in place of another: its own path, NUL, path of the other */
+    bool failed;       /* out of memory or budget */
 };
 
 /* Returns a hash of two numbers. */
@@ -256,8 +258,8 @@ bool symcache_ordered_fold_end(struct ordered_fold *flow, struct encoder *e);
 /* Encodes the next entries. False when out of memory, or when the section is larger than 4 GiB. */
 bool symcache_encoder_add(struct encoder *e, const struct op *entries, size_t count);
 
-/* Encodes the operations of a function between the first and the last as entries, after `ids` converted their ids to the writer's; the
- * first one was added already, the last one stays with the caller. False when out of memory, or when the section is larger than 4 GiB. */
+/* Encodes the operations of a function as entries, without the first, which the caller has added already, and the last, which the caller
+ * keeps. `ids` converts their ids to the writer's. False when out of memory, or when the section is larger than 4 GiB. */
 bool symcache_encoder_add_run(struct encoder *e, const struct symcache_op_run *run, const struct run_ids *ids);
 
 /* ---- encode.c, strings.c ---- */

@@ -118,9 +118,9 @@ static bool same_file_pointers(const struct sl_file *a, const struct sl_file *b)
            same_pointers(a->comp_dir, b->comp_dir);
 }
 
-/* Returns the slot in `ids` for this worker's id of the file or inlined function that the reader gave this number, which saves looking up
- * its text; a new slot has ID_UNKNOWN. NULL if there is no number (0), when out of memory, or if the batch is not `lasting`: only in those
- * that are, a number means the same from batch to batch. */
+/* Returns the slot in `ids` for this worker's id of the file or inlined function that has this number from the reader, which saves looking
+ * up its text; a new slot has ID_UNKNOWN. NULL if it has no number (0), if the batch is not `lasting` (the next batch may use the same
+ * number for something else), or when out of memory. */
 static inline uint32_t *numbered_slot(struct symcache_collector *c, struct id_list *ids, uint32_t number)
 {
     size_t known = ids->capacity;
@@ -561,7 +561,7 @@ static const struct sl_flat no_calls = {NULL, 0};
 
 /* The fast path: makes the operations of an outermost function in one pass in address order, so that they need not be sorted. `flat` is the
  * list of its inlined calls, which symcache_sweep() handles; NULL if they are a tree in `f`. False, without effect, if lines or calls are
- * not in the usual order: then use add_any(). Lack of memory at the end sets account.failed (true). */
+ * not in the usual order: then use add_any(). If memory runs out at the end, sets account.failed and returns true. */
 static bool walk_function(struct symcache_collector *c, const struct sl_function *f, const struct sl_flat *flat)
 {
     uint64_t end = end_address(f->address, f->size);

@@ -127,8 +127,8 @@ static const struct symcache_location nowhere = {NO_CONTEXT, SL_NO_FILE, 0};
 
 /* ---- sweep.c ---- */
 
-/* Makes the operations of an outermost function, but the hole at its end, from its lines and flat list of inlined calls, in c->folded: the
- * same as if sl_assemble() had made a tree of the calls first. `entry` is its context; `*file` receives the file of its first line. False
- * if calls or lines overlap or are out of order in a way that needs sl_assemble(). */
+/* Makes the operations of an outermost function in c->folded, without the hole at its end, from its lines and its flat list of inlined
+ * calls: the same as if sl_assemble() had made a tree of the calls first. `entry` is its context; `*file` receives the file of its first
+ * line. False if calls or lines overlap or are out of order in a way that needs sl_assemble(). */
 bool symcache_sweep(struct symcache_collector *c, const struct sl_function *function, const struct sl_flat *flat,
                     uint32_t entry, uint32_t *file);

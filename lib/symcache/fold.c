@@ -193,8 +193,8 @@ static inline struct op make_op(const struct symcache_op_run *run, uint32_t i, c
     };
 }
 
-/* Sorts operations by address, stably. Returns `count` items, the i-th with the index in `ops` of the i-th operation in this order, charged
- * to `account`; NULL when out of memory. */
+/* Returns the order of the operations by address, sorted stably: item i has the index in `ops` of the i-th operation. The array of `count`
+ * items is charged to `account`. NULL when out of memory. */
 static struct sl_ordered *order_ops(struct sl_account *account, const struct op *ops, size_t count)
 {
     struct sl_ordered *order = count < UINT32_MAX ? sl_account_alloc(account, count, sizeof *order) : NULL;
@@ -248,9 +248,9 @@ static void fold_run(struct emitter *e, const struct symcache_op_run *run, const
     }
 }
 
-/* Folds the functions of a cluster: sorts their operations by address, those at one address in the order of the functions in the file, so
- * that the last function counts. qsort need not be stable, as no two functions have the same place in the file; order_ops() is. False when
- * out of memory. */
+/* Folds the functions of a cluster. Sorts their operations by address, and those at one address in the order of the functions in the file,
+ * so that the last function counts: `runs` are put into this order, then order_ops() sorts the operations stably. False when out of
+ * memory. */
 static bool fold_cluster(struct emitter *e, struct ordered_run *runs, const struct cluster *cluster,
                          struct sl_budget *budget)
 {

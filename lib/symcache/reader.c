@@ -222,7 +222,8 @@ size_t sl_symcache_lookup(const struct sl_symcache *c, uint64_t address, struct 
     }
 }
 
-/* Returns the outermost function at the address or, in a hole, of the code in front of it. False if there is none. */
+/* Finds the outermost function of the code at the address or, if that is in a hole, of the code in front of the hole. False if there is
+ * none. */
 bool sl_symcache_function_before(const struct sl_symcache *c, uint64_t address, struct sl_location *function)
 {
     struct symcache_unit_entry e = {0};
@@ -274,8 +275,8 @@ bool sl_symcache_variable(const struct sl_symcache *c, uint32_t number, struct s
     return variable->name < c->string_count && variable->type < c->string_count;
 }
 
-/* Returns the outermost function of the inline chain that `context` belongs to; SL_SYMCACHE_NONE if the chain is damaged or `*steps`, which
- * counts its links down, gets 0. */
+/* Returns the outermost function of the inline chain that `context` belongs to. `*steps` is counted down by the links of the chain; returns
+ * SL_SYMCACHE_NONE if it becomes 0 or the chain is damaged. */
 static uint32_t outermost(const struct sl_symcache *c, uint64_t context, unsigned *steps)
 {
     while (context < c->context_count && *steps) {

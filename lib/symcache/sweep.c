@@ -76,9 +76,9 @@ static bool order_calls(struct symcache_collector *c, const struct sl_function *
     return true;
 }
 
-/* Adds the operation for the code of `frame` (an open call or the function itself) up to `offset`, which has no line. Such code of an
- * inlined call gets the place of the call; that of the function (the first of s->frames) becomes a hole if it begins at frame->call_end,
- * where a call ended, else it continues the last line. False if sl_assemble() must handle the function instead. */
+/* Adds the operation for the code of `frame` from frame->at to `offset`, which belongs to no line. In an open call the code gets the place
+ * of the call. In the function itself (the first of s->frames) it becomes a hole if a call ended at frame->at (frame->call_end), else it
+ * continues the last line. False if sl_assemble() must handle the function instead. */
 static inline bool skip_to(struct symcache_sweep *s, const struct symcache_sweep_frame *frame, uint64_t offset)
 {
     if (offset <= frame->at)
@@ -125,8 +125,8 @@ static inline bool pop_until(struct symcache_sweep *s, uint64_t offset)
     return true;
 }
 
-/* Puts the rest of the call that was taken from s->start last, from `offset` on, back among the sorted starts. False if that was done too
- * often: then the sweep would not be faster than assembling the function. */
+/* Puts the call that was taken from s->start last back among the sorted starts, so that the rest of it, from `offset` on, is opened later.
+ * False if that was done too often: then the sweep would not be faster than assembling the function. */
 static bool postpone_call(struct symcache_sweep *s, uint64_t offset)
 {
     /* the sort key (order_calls) with another offset and the same depth and index */

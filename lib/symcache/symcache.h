@@ -74,7 +74,7 @@ bool sl_symcache_writer_in_order(struct sl_symcache_writer *writer);
 enum sl_code sl_symcache_writer_finish(struct sl_symcache_writer *writer, struct sl_buf *out, struct sl_error *error);
 
 /* Converts functions and symbols of one object. `companions` and `parallel` may be NULL. SL_MALFORMED "bad debug file" if it cannot be
- * converted or its work budget is exhausted; SL_UNSUPPORTED over the memory limit of its budget; SL_BUSY out of memory. */
+ * converted or its work budget is exhausted; SL_UNSUPPORTED if the memory limit of its budget is exceeded; SL_BUSY when out of memory. */
 enum sl_code sl_symcache_convert(struct sl_object *object, const struct sl_companions *companions,
                                  const struct sl_symcache_options *options, const struct sl_parallel *parallel,
                                  struct sl_buf *out, struct sl_error *error);
@@ -135,8 +135,8 @@ size_t sl_symcache_lookup(const struct sl_symcache *cache, uint64_t address, str
 /* Sets `start` to the first address of the entry that covers `address`. False if `address` has no symbol. */
 bool sl_symcache_entry_start(const struct sl_symcache *cache, uint64_t address, uint64_t *start);
 
-/* Returns the outermost function at `address` or, if it has no symbol, the last one in front of it, without file and line. False if
- * there is none. */
+/* Sets `function` to the outermost function at `address` or, if `address` has no symbol, to the last one in front of it. Its file and line
+ * are left unknown. False if there is none. */
 bool sl_symcache_function_before(const struct sl_symcache *cache, uint64_t address, struct sl_location *function);
 
 struct sl_symcache_function {

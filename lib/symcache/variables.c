@@ -109,8 +109,8 @@ bool symcache_use_variables(struct encoder *e, uint8_t *used_texts)
     return true;
 }
 
-/* A variable, whose texts are given by their positions in the sorted order, and its position in the list: of several variables with one
- * name the last is stored. */
+/* A variable with its place in the list, because of several variables with one name the last in the list is stored. Its name and type are
+ * given by their positions among the sorted texts. */
 struct named_variable {
     struct sl_variable variable;
     uint32_t position;

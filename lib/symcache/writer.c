@@ -279,8 +279,8 @@ static struct symcache_text symbol_name(const struct sl_symcache_options *o, str
     return (struct symcache_text){name, sl_hash(name.data, name.size)};
 }
 
-/* Adds an operation at the start of a symbol, OP_ENTRY (applies where no function has the address) or, for labels, OP_LABEL (is ignored
- * within functions), and, if the symbol's size is known, a hole at its end. The caller has reserved memory for both. */
+/* Adds the operations of a symbol. At its start: OP_ENTRY, which applies if no function has the address; for a label OP_LABEL, which is
+ * also ignored within functions. At its end, if its size is known: a hole. The caller has reserved memory for both. */
 static void add_symbol(struct sl_symcache_writer *w, uint64_t address, uint64_t size, enum op_kind kind,
                        const struct symcache_text *name)
 {

@@ -167,9 +167,9 @@ static size_t common_prefix(const uint8_t *a, size_t a_size, struct sl_str b)
     return i;
 }
 
-/* Reads the next string of a group and compares it with the text. `shared` is what it has in common with the string before it: if that is
- * more than the string before it has in common with the text, both differ from the text at the same byte, and the order stays. False if it
- * is damaged. */
+/* Reads the next string of a group and compares it with the text. It is stored as the number of bytes that it shares with the string before
+ * it, and the rest. If it shares more than that string has in common with the text (m->matched), both differ from the text at the same
+ * byte, and m->order stays. False if it is damaged. */
 static bool match_next(struct sl_reader *r, bool first, struct sl_str text, struct string_match *m)
 {
     uint64_t shared = first ? 0 : sl_read_uleb(r), rest = sl_read_uleb(r);

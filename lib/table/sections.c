@@ -156,8 +156,8 @@ static void write_in_place(struct sl_buf *out, struct sl_buf *offsets, const str
     }
 }
 
-/* Writes chunks of units in parallel, each into its own buffer, then appends them to `out`, and the units' positions there, relative to the
- * first, to `offsets`: the bytes do not depend on the number of workers. */
+/* Writes chunks of units in parallel, each into its own buffer, then appends them to `out` in order: the bytes do not depend on the number
+ * of workers. Appends the position of each unit, relative to the first unit, to `offsets`. */
 static void write_in_chunks(struct sl_buf *out, struct sl_buf *offsets, const struct sl_parallel *parallel,
                             const struct sl_table_unit_source *source)
 {

@@ -233,8 +233,9 @@ static bool read_frame(struct sl_text *t, const struct element *e, struct sl_tex
 
 /* ---- lines ---- */
 
-/* If the rest of the line has a contextual element (module, mmap, reset) before any frame, replaces all of it: `piece` becomes the line
- * about modules that is finished now, mostly none. Else returns false. */
+/* If a contextual element (module, mmap, reset) comes before any frame in the rest of the line, removes the rest and returns true. `piece`
+ * then replaces it: the line about a module that this element has finished, or mostly nothing, as that line is still open. Else returns
+ * false. */
 static bool read_context(struct sl_text *t, struct sl_str *rest, struct sl_text_piece *piece)
 {
     struct element e;

@@ -243,7 +243,7 @@ void sl_text_resolve(const struct sl_text *t, struct sl_text_frame *f)
         f->base = SL_TEXT_OF_FILE;
         f->address = f->absolute - t->modules[f->module].bias;
     }
-    /* a frame "symbol + offset" whose process address is known can be found by the mappings, like one with that address only */
+    /* a frame "symbol + offset" has no address in the file; if its address in the process is known, the mappings lead to one */
     bool after_symbol = f->base == SL_TEXT_OF_SYMBOL && f->absolute;
     if ((f->base != SL_TEXT_ABSOLUTE && !after_symbol) ||
         !sl_text_find(t, after_symbol ? f->absolute : f->address, &module, &value, &of_file))

@@ -150,8 +150,9 @@ static void put_systemd(const struct sl_text_frame *f, const struct sl_text_call
     }
 }
 
-/* Writes "#1  0x000056507a7a2140 in main () at t.c:3", or, if the source is unknown and the replaced text of the input line (f->cut) has
- * " from /lib/x.so", that in place of " at t.c:3". `*shift` is the number of lines that inlined calls have added to the stack so far. */
+/* Writes "#1  0x000056507a7a2140 in main () at t.c:3". If the source line is unknown, " from /lib/x.so" takes the place of " at t.c:3",
+ * provided the input line has it (in f->cut, the text to be replaced). `*shift` is the number of lines that inlined calls have added to the
+ * stack so far. */
 static void put_gdb(const struct sl_text_frame *f, const struct sl_text_call *calls, size_t count, uint64_t *shift,
                     struct sl_buf *out)
 {

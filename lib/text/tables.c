@@ -109,8 +109,8 @@ bool sl_text_find(const struct sl_text *t, uint64_t address, uint32_t *module, u
 
 /* ---- /proc/PID/maps, also in hs_err: "5580fdeb6000-5580fdeb7000 r-xp 00001000 fe:00 1097   /tmp/t" ---- */
 
-/* Adds a mapping of a file. Its module is loaded where the mapping of file offset 0 begins; until that is listed, where it would be by
- * this mapping. The module's size grows to the end of its last mapping. */
+/* Adds a mapping of a file. The module's load address is the start of the mapping of file offset 0; until that one is listed, it is
+ * computed from the offset of the first one listed. The module's size grows to the end of its last mapping. */
 static void add_mapping(struct sl_text *t, struct sl_str path, uint64_t start, uint64_t end, uint64_t offset)
 {
     uint32_t module = sl_text_module(t, path, (struct sl_str){NULL, 0});

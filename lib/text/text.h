@@ -181,8 +181,8 @@ static inline bool sl_text_is_in_report(const struct sl_text *text)
     return text->ips.depth || text->ips.follows_header;
 }
 
-/* For a caller that reads a text in parts: returns how many bytes of `text`, which has whole lines, it can read as a part now. These are
- * all or, if the text ends within an Apple report in JSON, those before that report. Linear in the text. */
+/* For a caller that reads a text in parts: returns how many bytes of `text` can be the next part. `text` must have whole lines. Returns its
+ * full size or, if it ends within an Apple report in JSON, the size of what is before that report. Linear in the text. */
 size_t sl_text_complete_size(struct sl_str text);
 
 /* In longer lines no frames are looked for, except in Apple's reports in JSON. */

@@ -188,9 +188,9 @@ static bool repair(struct windows *known, const struct sl_unwind_win *win)
     return true;
 }
 
-/* The callback sl_unwind_sink.win: adds a STACK WIN record. Dropped are types other than 0 and 4, because nothing reads them, a program
- * with type 0 or none with type 4, and records that overlap the record before and start no later. A size of 0 or too high an address is
- * also counted in sink->skipped. */
+/* The callback sl_unwind_sink.win: adds a STACK WIN record. Dropped are records of types other than 0 and 4, which nothing reads; of type 0
+ * with a program, or of type 4 without one; and those that overlap the record before and do not start later. A record whose size is 0 or
+ * whose address is too high is dropped and counted in sink->skipped. */
 static enum sl_code add_win(struct sl_unwind_sink *sink, const struct sl_unwind_win *win, struct sl_error *error)
 {
     struct cfi_writer *w = (struct cfi_writer *)sink;

@@ -125,8 +125,9 @@ static bool add_large(struct ehabi_machine *m)
     return false;
 }
 
-/* Pops vector registers of 8 bytes: the high half of the operand byte is the first one, counted from `reg`, the low half their number minus
- * 1; there are `limit` registers. `behind`: bytes that follow them (4 if FSTMX saved them, else 0). */
+/* Pops vector registers of 8 bytes. The high half of the operand byte is the first register, counted from `reg`; the low half is the number
+ * of registers minus 1. `limit`: how many such registers exist. `behind`: bytes that follow them on the stack (4 if FSTMX saved them, else
+ * 0). */
 static bool pop_vector(struct ehabi_machine *m, unsigned reg, int operand, unsigned limit, unsigned behind)
 {
     unsigned first = (unsigned)operand >> 4, count = ((unsigned)operand & 15) + 1;
@@ -135,8 +136,8 @@ static bool pop_vector(struct ehabi_machine *m, unsigned reg, int operand, unsig
     return ok;
 }
 
-/* Executes an instruction 0xB1 to 0xBF; false if it is reserved or its operands are invalid. The last three arguments of pop_vector(): the
- * first register << 4 | (number of registers - 1); 16 registers exist; FSTMX stored 4 more bytes behind them. */
+/* Executes an instruction 0xB1 to 0xBF; false if it is reserved or its operands are invalid. The operand for pop_vector() is (first
+ * register << 4 | number of registers - 1); 16 is how many registers exist, and 4 the number of bytes that FSTMX stored behind them. */
 static bool execute_b(struct ehabi_machine *m, int op)
 {
     int operand;

@@ -115,9 +115,9 @@ static void apply_rule(const struct walk_scope *scope, const struct sl_cfi *cfi,
         drop_register(caller, number);
 }
 
-/* Computes the caller's registers by the rules of `row`: first the CFA, on which other rules depend, then the return address, then, reading
- * the rules a second time (`again`), the others. WALK_END if the return address is undefined, which marks the outermost function;
- * WALK_NOTHING if CFA or return address cannot be computed. */
+/* Computes the caller's registers by the rules of `row`: first the CFA, on which other rules depend; then the return address; then the
+ * other registers, for which the rules are read a second time (`again`). WALK_END if the return address is undefined, which marks the
+ * outermost function; WALK_NOTHING if CFA or return address cannot be computed. */
 static enum walk_result apply_row(const struct walk_scope *scope, const struct sl_cfi *cfi, struct sl_cfi_row row,
                                   struct walk_frame *caller)
 {
@@ -192,8 +192,8 @@ static enum walk_result by_row(struct sl_walk_state *s, const struct sl_cfi *cfi
     return result;
 }
 
-/* Finds the caller of a leaf function on 64-bit Windows, which has no unwind data and does not change the stack: the return address is the
- * word at the stack pointer. WALK_NOTHING if that word is in no code; WALK_WAIT if CFI or symbols must be loaded first to judge it. */
+/* Finds the caller of a leaf function on 64-bit Windows. A leaf has no unwind data and does not change the stack, so the return address is
+ * the word at the stack pointer. WALK_NOTHING if that word is in no code; WALK_WAIT if CFI or symbols must be loaded first to judge it. */
 static enum walk_result by_leaf(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller)
 {
     const struct walk_cpu *cpu = s->cpu;

@@ -112,7 +112,7 @@ bool has_return_register(enum sl_cpu_family family);
 
 /* ---- rule.c ---- */
 
-/* Removes and returns the next of the fields of a line that blanks separate; empty at the end. */
+/* Removes the next field of a line, in which blanks separate fields, and returns it; empty at the end. */
 struct sl_str next_field(struct sl_str *rest);
 
 /* True for text of blanks and printable characters. Other text must not get into symbol files, which people print on terminals. */

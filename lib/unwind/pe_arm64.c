@@ -136,7 +136,8 @@ static bool read_xdata(const struct pe_tables *t, uint32_t address, struct steps
         scopes = more & 0xFFFF;
         words = more >> 16 & 0xFF;
     }
-    if (!(head >> 21 & 1)) /* bit 21 set: there are no epilogue records, but one epilogue, at the end of the function */
+    if (!(head >> 21 &
+          1)) /* skip the epilogue records; bit 21: there are none, but one epilogue, at the end of the function */
         sl_reader_skip(&r, (uint64_t)scopes * 4);
     struct sl_reader codes = sl_reader(sl_read_bytes(&r, (uint64_t)words * 4), false);
     if (r.failed || (head >> 18 & 3) != 0) /* the version of the format: only 0 exists */

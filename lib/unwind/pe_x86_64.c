@@ -240,7 +240,7 @@ static enum sl_code pe_x86_64_add_function(struct part_reader *pe, uint32_t begi
             return b->code = sl_budget_fail(b->account.budget, b->error);
         ok = builder_spend(b, 1) && read_info(pe, address, &pe->chain[depth], &address);
     } while (ok && (pe->chain[depth++].flags & FLAG_CHAINED));
-    if (!ok) { /* with another b->code the budget is used up, and the function may be sound */
+    if (!ok) { /* counted as damaged only if b->code is SL_OK: else the budget is used up, and the function may be sound */
         b->sink->skipped += b->code == SL_OK;
         return b->code;
     }

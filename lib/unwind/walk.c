@@ -322,8 +322,8 @@ enum sl_walk_need sl_walk_run(struct sl_walk *walk, size_t *module)
     return s->over ? SL_WALK_DONE : s->need;
 }
 
-/* Returns the mask of the address bits in pointers of ARM64; the bits above them may have a signature. Unless the target says it, they are
- * as many bits as the highest module address needs, but at least 47. */
+/* Returns the mask of the address bits in pointers of ARM64; the bits above them may have a signature. If the target does not give the
+ * mask, it has as many bits as the highest module address needs, but at least 47. */
 static uint64_t make_address_mask(const struct sl_walk_state *s)
 {
     uint64_t highest = (UINT64_C(1) << 47) - 1;

@@ -11,7 +11,8 @@
 
 struct walk_frame { /* a frame, with the state needed to find its caller */
     struct sl_registers registers;
-    /* the pc, of callers the return address; the address for look-ups, of callers in the call instruction (0: not set yet) */
+    /* resume: the pc; for callers the return address. instruction: the address for look-ups; for callers an address in the call instruction
+     * (0: not set yet) */
     uint64_t resume, instruction;
     uint32_t module;
     enum sl_trust trust;
