@@ -26,9 +26,9 @@ struct body_tee_pace {
 
 enum { BODY_TEE_MAX_CONSUMERS = 4 };
 
-/* Reads the body of a request and passes all of it to each of the `count` consumers (at most BODY_TEE_MAX_CONSUMERS), none of which runs
- * any more when it returns. SL_OK: all have taken the whole body. SL_CANCELLED: the server has answered, or the client is gone.
- * SL_MALFORMED, with no message: a consumer's `take` returned false. SL_TIMEOUT: the client is too slow. SL_BUSY: out of memory, fibers or
- * pool slots. Else SL_INTERNAL. */
+/* Reads the body of a request and passes all of it to each of the `count` consumers (at most BODY_TEE_MAX_CONSUMERS). When it returns, no
+ * consumer runs any more. SL_OK: all have taken the whole body. SL_CANCELLED: the server has answered, or the client is gone. SL_MALFORMED,
+ * with no message: a consumer's `take` returned false. SL_TIMEOUT: the client is too slow. SL_BUSY: out of memory, fibers or pool slots.
+ * Else SL_INTERNAL. */
 enum sl_code body_tee_run(struct http_exchange *x, const struct body_consumer *lanes, size_t count,
                           const struct body_tee_pace *pace, struct sl_error *error) SL_SUSPENDS;

@@ -114,13 +114,13 @@ void history_last_hour(const struct history *history, struct history_counts *cou
 {
     size_t from = history->count > HISTORY_HOUR ? history->count - HISTORY_HOUR : 0;
     count_now(counts);
-    if (from) /* else the service runs for less than an hour, and all that it has counted is of this hour */
+    if (from) /* 0: the service runs for less than an hour, and all that it has counted is of this hour */
         subtract(counts, &history->samples[from].counts);
 }
 
 /* Returns the quantile `share` (0.5: the median) of the request latencies, interpolated linearly within a bucket; -1 if there were no
- * requests. `bounds` has the upper bounds of the buckets. That of the slowest requests has none: a quantile in it is given as its lower
- * bound. */
+ * requests. `bounds` has the upper bounds of the buckets. The bucket of the slowest requests has no upper bound, so a quantile in it is
+ * given as its lower bound. */
 static double quantile_ms(const struct history_counts *counts, const struct metric_sample *bounds, double share)
 {
     double total = 0, below = 0;
@@ -143,7 +143,8 @@ static void take_bounds(void *arg, const struct metric_sample *sample)
     *(struct metric_sample *)arg = *sample;
 }
 
-/* The counts of a minute are the next sample minus the sample at its start; for the current minute, the current counters minus that. */
+/* The counts of a minute are the sample at its end minus the sample at its start. For the current minute, which has not ended, the current
+ * counters take the place of the sample at its end. */
 size_t history_points(const struct history *history, struct history_point points[HISTORY_POINTS + 1])
 {
     struct history_counts counts;

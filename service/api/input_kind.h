@@ -36,16 +36,16 @@ const char *input_advice(struct sl_bytes bytes);
  * its path, whose suffix helps in doubtful cases. */
 const char *input_crash_kind(struct sl_bytes bytes, const char *path);
 
-/* Returns what an input is that `symloom symbolicate` does not take, for messages: an object file ("an ELF file: a program or library"), a
- * file of another program ("a Java class file", "a pprof profile"), "an empty file". NULL for unknown formats, and for those that it takes.
- * Exceptions: "a core dump" for ELF core files, which it takes, so ask input_kind_detect() first; and "an Android tombstone", which is
- * symbolicated like any text with native frames. */
+/* Names the format of an input that `symloom symbolicate` does not take, for messages: an object file ("an ELF file: a program or
+ * library"), a file of another program ("a Java class file", "a pprof profile"), "an empty file". NULL for unknown formats, and for those
+ * that it takes. Exceptions: "a core dump" for ELF core files, which it takes, so ask input_kind_detect() first; and "an Android
+ * tombstone", which is symbolicated like any text with native frames. */
 const char *input_unread_kind(struct sl_bytes bytes);
 /* Returns the name of a text stack that has its function names already, so needs no symbolication ("a Go stack trace"); NULL
  * for other inputs. */
 const char *input_named_kind(struct sl_bytes bytes);
 /* True if the text contains frames of a .NET exception, which might be taken for frames of a JVM. */
 bool input_is_dotnet(struct sl_str text);
-/* Returns what an Apple report is that the reader has refused ("a jetsam report"); NULL if unknown. `message` is the reader's error
+/* Names the kind of an Apple report that the reader has refused ("a jetsam report"); NULL if unknown. `message` is the reader's error
  * message, which ends with the number of the report's type. */
 const char *input_unread_report(struct sl_str message);

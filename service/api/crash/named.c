@@ -201,7 +201,7 @@ static enum sl_code named_write_file(struct job *job, struct named_work *work, s
     uint64_t most = job->config->max_response_bytes;
     struct sl_budget budget;
     sl_budget_init(&budget, named_bytes(work).size); /* work in proportion to the file's size; no memory limit yet */
-    if (most < UINT64_MAX / MEMORY_TIMES)            /* else answers are not limited */
+    if (most < UINT64_MAX / MEMORY_TIMES)            /* else answers are unlimited, and so is the memory */
         /* at least LARGE_FILE (1 MiB), also if max_response_bytes is small */
         sl_budget_limit(&budget, MEMORY_TIMES * most + LARGE_FILE, NULL, NULL);
     struct sl_buf named = {.budget = &budget};

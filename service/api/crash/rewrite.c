@@ -68,8 +68,8 @@ static size_t find_refused(struct sl_str pattern)
 }
 
 /* Compiles the rule's pattern; NULL if that fails, with PCRE2's error `*number` at offset `*where`. PCRE2_AUTO_CALLOUT makes PCRE2 call
- * count_step() before every item of the pattern, because PCRE2's own limits count neither start positions nor loops without backtracking;
- * PCRE2_NO_START_OPTIMIZE, because its search for a start position would not be counted. */
+ * count_step() before every item: its own limits count neither start positions nor loops without backtracking. PCRE2_NO_START_OPTIMIZE
+ * switches off its fast search for start positions, which calls nothing and would not be counted. */
 static pcre2_code *rewrite_compile(const struct rewrite_rule *rule, int *number, PCRE2_SIZE *where)
 {
     return pcre2_compile((PCRE2_SPTR)rule->from.data, rule->from.size,

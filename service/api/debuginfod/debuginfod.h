@@ -67,7 +67,7 @@ void debuginfod_send(struct debuginfod_request *r, const struct debuginfod_answe
 /* Answers 404: no source has the file. */
 void debuginfod_not_found(struct debuginfod_request *r);
 /* Answers for a result of debuginfod_retry() other than SL_OK: 404 for SL_NOT_FOUND, 406 for SL_UNSUPPORTED (too large), nothing for
- * SL_CANCELLED, else 503, instead of which the connection may be reset. */
+ * SL_CANCELLED. For all others the answer is 503, or the connection is reset in its place. */
 void debuginfod_fail(struct debuginfod_request *r, enum sl_code code);
 
 /* Makes a strong entity tag, with quotes, from where the file comes from, its size, and when its cache entry was made. */
@@ -80,8 +80,9 @@ void debuginfod_make_etag(struct sl_str source, struct sl_str path, uint64_t siz
  * `arg` receives the result; it may still have that of the attempt before, which the attempt must release first. */
 typedef enum sl_code debuginfod_attempt(struct debuginfod_request *r, void *arg) SL_SUSPENDS;
 
-/* Repeats the attempt, with pauses, until its result is other than SL_BUSY or the time r->end_ms is reached, which also cancels a running
- * attempt. Returns the last result; SL_BUSY thus means that a source could not say until the end, SL_CANCELLED that the client is gone. */
+/* Repeats the attempt, with pauses, until its result is other than SL_BUSY; at the time r->end_ms it gives up and cancels a running
+ * attempt. Returns the last result. So SL_BUSY means that up to the end a source could not say; SL_CANCELLED means that the client is
+ * gone. */
 enum sl_code debuginfod_retry(struct debuginfod_request *r, debuginfod_attempt *attempt, void *arg) SL_SUSPENDS;
 
 /* A file that is searched, and what was found. */

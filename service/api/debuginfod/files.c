@@ -16,7 +16,8 @@ static struct sl_str base_name(struct sl_str path)
 }
 
 /* Sets the names of the file and of its package, for headers. A scanned file that is a member of a package has the path "<path of the
- * package>!<path in it>", where the path in it begins with a slash; its source is "scan:..". Other files are in no package: it is empty. */
+ * package>!<path in it>", where the path in it begins with a slash; its source is "scan:..". Any other file is in no package: `*package`
+ * becomes empty. */
 static void describe_place(const struct search_result *found, struct sl_str *package, struct sl_str *name)
 {
     const char *mark =
@@ -118,7 +119,7 @@ static enum sl_code find_section(struct debuginfod_request *r, struct section_se
         return code;
     if (code == SL_OK && s->store == SL_SECTION_ABSENT) { /* there is not even a header */
         r->where.skips_upstreams = true;
-        /* results are cached under the number of the source list; 0: not cached, as a search without upstreams is not one with them */
+        /* 0: the result is not cached, because searches that do ask upstreams must not get it */
         r->where.list = 0;
     }
     code = look_into(r, PURPOSE_CODE_FILE, s);

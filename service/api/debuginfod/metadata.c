@@ -1,5 +1,6 @@
 /* GET /metadata?key=file|glob&value=PATH: lists the build ids of files that are installed under a path, as newer debuginfod clients ask for
- * them: of files in scanned packages, of uploaded files, and what the configured debuginfod servers (upstreams) answer. */
+ * them. The files are those in scanned packages, those that were uploaded, and those that the configured debuginfod servers (upstreams)
+ * list. */
 #include <stdio.h>
 
 #include "api/debuginfod/debuginfod.h"
