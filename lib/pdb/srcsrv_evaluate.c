@@ -163,7 +163,7 @@ bool srcsrv_evaluate(const struct srcsrv *s, const struct srcsrv_fields *fields,
     struct evaluation e = {
         .stream = s, .fields = fields, .targ = targ, .out = target, .begin = target->size, .work_left = work_left};
     bool good = srcsrv_variable(s, SL_STR("SRCSRVTRG"), &value) && expand(&e, &value, false, 0);
-    /* Only whether the other templates can be evaluated matters: their results go to `scratch`. A stream may lack them. */
+    /* The other templates are only checked: their results go to `scratch` and are not used. One that the stream lacks is no error. */
     e.out = &scratch;
     e.begin = 0; /* the limit of a result's size counts from here */
     for (size_t i = 0; good && i < sizeof others / sizeof *others; i++) {

@@ -205,8 +205,8 @@ static bool find_prefix(const struct sl_ppdb_links *links, struct sl_str text, s
         *rule = rule_at(links, first + number - 1);
         if (rule->pattern.size <= common)
             return true;
-        number =
-            rule->shorter < number ? rule->shorter : 0; /* else the table is damaged, and the chain may be endless */
+        /* the table is damaged if the next one is not before this one: then the search ends, as the chain may be endless */
+        number = rule->shorter < number ? rule->shorter : 0;
     }
     return false;
 }

@@ -97,7 +97,7 @@ static bool read_rows(struct sl_profile *p, struct sl_str table, size_t *count)
     if (!profile_member(table, p->arena, "length", &text))
         return false;
     if (!text.data || !sl_json_integer(text, &negative, &value) || negative || value > p->text.size)
-        value = 0; /* each row has a table cell in the text, so there cannot be more */
+        value = 0; /* more rows than bytes: impossible, as each row has a cell in the text */
     *count = (size_t)value;
     return true;
 }

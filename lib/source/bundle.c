@@ -139,7 +139,8 @@ static bool bundle_read_files(struct sl_fields *s, const struct sl_json_path *at
     if (!sl_fields_open(s, at, SL_JSON_OBJECT, "a map"))
         return false;
     while (sl_json_next(s->json, &name))
-        if (files.count >= 2 * b->zip.count + MORE_FILES) /* that many may be missing from the archive */
+        if (files.count >=
+            2 * b->zip.count + MORE_FILES) /* of these, b->zip.count + MORE_FILES may be missing from the archive */
             sl_json_fail(s->json, "more files than the archive contains");
         else if (files.count > MAX_FILES)
             sl_json_fail(s->json, "too many files");

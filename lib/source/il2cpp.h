@@ -29,8 +29,8 @@ bool sl_il2cpp_lookup(const struct sl_il2cpp *map, struct sl_str path, uint32_t 
 /* Parses a line of C++, the comment `//<source_info:FILE:LINE>` with optional white space around it. False if it is anything else. */
 bool sl_il2cpp_mark(struct sl_str line, struct sl_str *file, uint32_t *number);
 
-/* Calls `found` for each source_info comment of the C++ `text`, in ascending order: `line` is the first line after it that is not a
- * comment, counted from 1; if another source_info comment comes first, it is the line before that. A comment at the end of the text,
- * with no code after it, is left out. */
+/* Calls `found` for each source_info comment of the C++ `text`, in ascending order. `line`, counted from 1, is the first line after the
+ * source_info comment that is no comment; if another source_info comment comes before that, the line in front of the other one. A comment
+ * at the end of the text, with no code after it, is left out. */
 void sl_il2cpp_scan(struct sl_str text, void (*found)(void *arg, uint32_t line, struct sl_str file, uint32_t number),
                     void *arg);

@@ -19,9 +19,9 @@ struct symcache_span { /* code of inlined calls */
     uint64_t start, end;
 };
 
-/* An entry of the cache of inlined functions by the pointer of their name: equal names mostly have the same pointer, so that neither hash
- * nor text is needed. */
-enum { NAME_CACHE = 512 };
+enum { NAME_CACHE = 512 }; /* number of entries of the cache of inlined functions */
+/* An entry of that cache, in which functions are found by the pointer of their name: equal names mostly have the same pointer, so that
+ * neither hash nor text is needed. */
 struct symcache_known_name {
     struct sl_str name;
     uint32_t generation, id;

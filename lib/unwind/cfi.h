@@ -4,9 +4,9 @@
  * and nothing is allocated. Little-endian and position independent on every host; cfi_format.h has the layout. A damaged file
  * may lack rules, but never causes a crash. Look-ups only read, so any number of threads may share one.
  *
- * Of overlapping ranges the one that starts first is kept whole; of ranges with the same start, the first in the debug file. STACK
- * WIN records that overlap are repaired: a record that starts inside the previous one truncates it; one that overlaps the previous one
- * and starts no later is dropped. */
+ * Of overlapping ranges only the one that starts first is kept; of ranges with the same start, the first in the debug file. STACK WIN
+ * records that overlap are repaired: a record that starts inside the previous one truncates the previous one; a record that overlaps
+ * the previous one and does not start later is dropped. */
 #pragma once
 
 #include "base/parallel.h"

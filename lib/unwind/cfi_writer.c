@@ -472,7 +472,8 @@ enum sl_code sl_cfi_convert(struct sl_object *object, const struct sl_parallel *
     w->account.budget = w->arena.budget = w->set.budget = budget;
     w->sets.map.budget = w->programs.map.budget = budget;
     enum sl_code code = sl_unwind_read(object, &w->sink, error);
-    /* no unwind information gives an empty cache; what was read of a malformed table before the error is kept, and the error counted */
+    /* An object without unwind information gives an empty cache. If a table is malformed, the rules that were read before the error are
+     * kept, and the error is counted in `skipped`. */
     if (code == SL_NOT_FOUND || (code == SL_MALFORMED && !sl_budget_exhausted(budget))) {
         w->sink.skipped += code == SL_MALFORMED;
         code = SL_OK;
