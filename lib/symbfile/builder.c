@@ -252,8 +252,8 @@ enum sl_code sl_symbfile_builder_finish(struct sl_symbfile_builder *b, struct sl
     uint64_t base = b->range_count + b->pad_count ? b->lowest : 0;
     if (b->failed)
         return sl_budget_fail(b->limit, error);
-    /* The budget's work limit follows the input's size. The records are in memory, and each may refer to a long text, so both count as
-     * input. */
+    /* The budget's work limit follows the input's size. Records are in memory, and each may refer to a long text, so both the records and
+     * the texts count as input. */
     sl_budget_grow(index_budget(b), b->range_count * sizeof *b->ranges + b->line_count * sizeof *b->lines +
                                         b->frame_count * sizeof *b->frames + b->text_bytes);
     enum sl_code code = write_symcache(b, base, false, out, error);

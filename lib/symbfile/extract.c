@@ -238,8 +238,8 @@ static enum sl_code read_symbols(struct extractor *e, struct sl_object *object, 
     return code;
 }
 
-/* Stores the counts of a source in `out` and starts those of the next. `code` is the result of reading the source; SL_NOT_FOUND means that
- * the file has no such source. */
+/* Stores the counts of a source in `out`, and sets them to 0 for the next source. `code` is the result of reading the source; SL_NOT_FOUND
+ * means that the file has no such source. */
 static void record_source(struct extractor *e, enum sl_symbfile_source source, enum sl_code code,
                           struct sl_symbfile_extraction *out)
 {
@@ -271,7 +271,7 @@ static enum sl_code read_sources(struct extractor *e, struct sl_object *object, 
     }
     if (e->sink_failed)
         return code;
-    /* failures of a source are not reported, but these make the result incomplete */
+    /* A failure of one source is no error here. If the budget is used up or memory was short, that is one: the result is incomplete. */
     return sl_budget_exhausted(e->budget) ? sl_budget_fail(e->budget, error) : sl_object_status(object, error);
 }
 

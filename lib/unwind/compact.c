@@ -234,7 +234,7 @@ static bool is_sigtramp(struct compact *c, uint64_t start)
     return start == c->sigtramp;
 }
 
-/* Sets the rules of _sigtramp, x86-64 only: rbx points to a ucontext_t of the kernel, in which the pointer at 48 leads to the machine
+/* Sets the rules of _sigtramp, x86-64 only. rbx points to a ucontext_t of the kernel, which has at offset 48 a pointer to the machine
  * context with the registers of the interrupted code. In each program, the second number is the offset of the register in the machine
  * context. _sigtramp's own FDE has DWARF expressions instead, which symbol files cannot express. */
 static void sigtramp_rules(struct unwind_rules *rules)

@@ -323,9 +323,9 @@ static void drop_ended(struct dump_walk *w)
             swap_walks(&w->walks[i], &w->walks[--w->live]);
 }
 
-/* Runs the converter for one round with the tables found so far, and reads its answer. In each round it reads the lists of modules and
- * memory again, and a hostile stack can cause many rounds, so their size is charged to the work budget of the walks, too. When that is used
- * up, the walks end where they are. */
+/* Runs the converter for one round with the tables found so far, and reads its answer. A hostile stack can cause many rounds, in each of
+ * which the converter reads the lists of modules and memory again, so their size is charged to the work budget of the walks, too. When the
+ * budget is used up, the walks end where they are. */
 static enum sl_code run_converter(struct dump_walk *w, int out, struct sl_buf *request, struct sl_error *error)
 {
     walks_write_request(w->walks, w->live, w->tables, w->table_count, request);
@@ -418,8 +418,8 @@ static bool take_frames(struct dump_walk *w, const struct thread_walk *walk, siz
 
 SL_ORDER_BY(walk_by_thread, struct thread_walk, thread)
 
-/* Copies the frames of all walks to the dump, in the order of the threads. When max_frames are reached, further threads get only their
- * first frame. False when out of memory. */
+/* Copies the frames of all walks to the dump, in the order of the threads; with `compat` at most COMPAT_FRAMES of each. When max_frames are
+ * reached, further threads get only their first frame. False when out of memory. */
 static bool take_all(struct dump_walk *w)
 {
     qsort(w->walks, w->walk_count, sizeof *w->walks, walk_by_thread);

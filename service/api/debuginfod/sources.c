@@ -76,7 +76,7 @@ static void read_text(void *arg)
 }
 
 /* Reads the text from the first of the bundles and debug files in `lookup` that has it, under one of its paths; `relative` may be empty.
- * SL_NOT_FOUND also if one could not be read: s->undecided is set. SL_CANCELLED. */
+ * SL_NOT_FOUND if none has it, or if one could not be read: then s->undecided is set. SL_CANCELLED if the request was cancelled. */
 static enum sl_code read_objects(struct debuginfod_request *r, struct source_search *s, struct source_lookup *lookup,
                                  struct sl_str relative)
 {
@@ -100,7 +100,7 @@ static enum sl_code read_objects(struct debuginfod_request *r, struct source_sea
 }
 
 /* Finds the source bundles and debug files with the build id, which go to `lookup`, and reads the text from them. SL_NOT_FOUND if none has
- * it; SL_CANCELLED. */
+ * it; SL_CANCELLED if the request was cancelled. */
 static enum sl_code find_objects(struct debuginfod_request *r, struct source_search *s, struct source_lookup *lookup)
 {
     struct search_scope where = r->where;
@@ -118,7 +118,8 @@ static enum sl_code find_objects(struct debuginfod_request *r, struct source_sea
 
 /* Looks whether the line tables of the debug file with the build id name the path. SL_OK: they do; `*relative` is the path below the
  * compilation directory, or empty. SL_NOT_FOUND: they do not, there is no debug file, or that could not be found out (s->undecided).
- * SL_CANCELLED. Does not wait for sources that cannot answer now, because find_source() as a whole is attempted again for them. */
+ * SL_CANCELLED: the request was cancelled. Sources that cannot answer now are not waited for: find_source() as a whole is repeated for
+ * them. */
 static enum sl_code ask_line_tables(struct debuginfod_request *r, struct source_search *s, struct sl_str *relative)
 {
     struct debuginfod_file file = {.purpose = PURPOSE_DEBUG_FILE};
@@ -139,7 +140,7 @@ static enum sl_code ask_line_tables(struct debuginfod_request *r, struct source_
 
 /* Gets the file from one source, as it is there, into s->item. It may be HTML, which elsewhere counts as a server's error page; an empty
  * file is accepted from a directory only. SL_NOT_FOUND also after a failure that says nothing about the file: s->undecided is set.
- * SL_CANCELLED. */
+ * SL_CANCELLED if the request was cancelled. */
 static enum sl_code get_file(struct debuginfod_request *r, struct source_search *s, const struct source *source,
                              struct remote_file *file)
 {
@@ -174,7 +175,7 @@ static struct sl_str below(struct sl_str root, struct sl_str path)
 
 /* Reads the file from one of the configured directories of this machine (debuginfod.source_roots) that contains the path. Paths in /proc
  * and the like, and links that lead out of the directory, are refused where files of all filesystem sources are opened
- * (origin/filesystem.c). SL_NOT_FOUND, SL_CANCELLED, SL_BUSY when out of memory. */
+ * (origin/filesystem.c). Codes as of get_file(); SL_BUSY when out of memory. */
 static enum sl_code read_local(struct debuginfod_request *r, struct source_search *s)
 {
     enum sl_code code = SL_NOT_FOUND;
@@ -225,8 +226,8 @@ static enum sl_code ask_upstreams(struct debuginfod_request *r, struct source_se
 
 /* ---- packages ---- */
 
-/* Searches the file in the scanned packages that were built from the same source package as the program. SL_NOT_FOUND also after a failure,
- * which sets s->undecided; SL_CANCELLED; SL_BUSY when out of memory. */
+/* Searches the file in the scanned packages that were built from the same source package as the program. Codes as of get_file(); SL_BUSY
+ * when out of memory. */
 static enum sl_code ask_packages(struct debuginfod_request *r, struct source_search *s)
 {
     struct sl_error error = {0};
