@@ -45,7 +45,7 @@ static void entry_name(struct sl_buf *out, struct sl_str path)
     size_t at = 0;
     bool begins = path.size &&
                   (is_separator(path.data[0]) || (path.size > 1 && path.data[0] == ':' && is_separator(path.data[1])));
-    if (!begins) /* else the loop writes the slash after "files", for the separators at the start of the path */
+    if (!begins) /* for separators at the start of the path, the loop writes this slash */
         sl_buf_u8(out, '/');
     while (at < path.size) {
         bool colon = path.data[at] == ':' && at + 1 < path.size && is_separator(path.data[at + 1]);

@@ -662,7 +662,7 @@ void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *b
         return;
     start_batch(c, w, batch, arena);
     size_t first_function = c->function_count,
-           first_file = c->file_count; /* those before are known from earlier batches */
+           first_file = c->file_count; /* those with smaller indexes are from earlier batches */
     for (size_t i = 0; i < batch->function_count && !c->account.failed; i++) {
         /* the list of the inlined calls; NULL: they are a tree in the function */
         const struct sl_flat *flat = batch->flats && batch->flats[i].inlinee_count ? &batch->flats[i] : NULL;

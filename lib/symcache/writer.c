@@ -380,7 +380,7 @@ enum sl_code sl_symcache_convert(struct sl_object *object, const struct sl_compa
                                  const struct sl_symcache_options *options, const struct sl_parallel *parallel,
                                  struct sl_buf *out, struct sl_error *error)
 {
-    struct sl_symcache_options all = *options; /* and these three, which follow from the object */
+    struct sl_symcache_options all = *options; /* the options and three more, which follow from the object */
     all.origins = object;
     all.decorates = sl_object_info(object)->decorates;
     all.budget = sl_object_budget(object);

@@ -64,7 +64,7 @@ bool sl_table_finish(struct sl_table_writer *w, struct sl_buf *out)
     bool ok = !w->file.failed && !w->too_large && !out->failed;
     if (ok)
         put_head(w);
-    if (ok && out->size) { /* else `out` takes over the memory of the file, without a copy */
+    if (ok && out->size) { /* an empty `out` takes over the memory of the file below, without a copy */
         sl_buf_align(out, 8);
         sl_buf_add(out, w->file.data, w->file.size);
         ok = !out->failed;

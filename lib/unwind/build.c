@@ -119,8 +119,8 @@ static bool mentions_ra(const struct unwind_rules *rules)
     return false;
 }
 
-/* Adds all rules at the first address of a range. If none of them is for the return address, it is still where the call has put it: adds a
- * rule that says so, because Breakpad does not use a range without a rule for it. */
+/* Adds all rules at the first address of a range. If none of them is for the return address, and calls store it in a register (b->ra),
+ * it is still there: adds a rule that says so, because Breakpad does not use a range without a rule for it. */
 static void add_first(struct unwind_builder *b, const struct unwind_rules *now)
 {
     add_rule(b, &now->cfa);

@@ -233,8 +233,8 @@ static uint64_t address_in_cfi(const struct sl_walk_state *s, const struct walk_
     return frame->instruction - module->base + module->cfi_offset;
 }
 
-/* Finds the caller by the CFI of the callee's module: on x86 by a STACK WIN record, if there is one, else by call frame rules. WALK_WAIT if
- * the CFI must be loaded first, WALK_NOTHING if it has nothing for the address. */
+/* Finds the caller by the CFI of the callee's module: on x86 by a STACK WIN record, if there is one, else by call frame rules; a leaf of
+ * 64-bit Windows has none, see by_leaf(). WALK_WAIT if the CFI must be loaded first, WALK_NOTHING if it has nothing for the address. */
 enum walk_result walk_by_cfi(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller)
 {
     const struct sl_cfi *cfi;

@@ -72,9 +72,9 @@ enum walk_result walk_by_return(struct sl_walk_state *s, const struct walk_frame
 {
     const struct walk_cpu *cpu = s->cpu;
     uint64_t address;
-    if (callee->trust != SL_TRUST_CONTEXT ||
-        !walk_known(&callee->registers, cpu->sp) ||                   /* CONTEXT: the innermost frame */
-        !return_address(s, callee, &address) || address < FIRST_CODE) /* the first page is no code */
+    if (callee->trust != SL_TRUST_CONTEXT || /* only the innermost frame has this trust */
+        !walk_known(&callee->registers, cpu->sp) || !return_address(s, callee, &address) ||
+        address < FIRST_CODE) /* the first page is no code */
         return WALK_NOTHING;
     enum walk_result result = callee->module == SL_WALK_NO_MODULE ? WALK_CALLER : may_be_leaf(s, callee, address);
     if (result == WALK_CALLER)

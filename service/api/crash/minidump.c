@@ -112,8 +112,8 @@ static bool drop_unknown_modules(struct dump_work *work)
     return !is_shorter || sl_minidump_map_modules(&work->dump, work->crash.native.arena);
 }
 
-/* Applies the request's rules (rewrite_first_module) to the debug file name of the first module, for the search for its symbols. The
- * answer shows the name in the dump, which unwind.debug_file keeps. False when out of memory. */
+/* Applies the request's rules (rewrite_first_module) to the debug file name of the first module, so that its symbols are searched under the
+ * new name. unwind.debug_file keeps the name in the dump, which the answer shows. False when out of memory. */
 static bool rename_first(struct dump_work *work)
 {
     struct native_request *request = &work->crash.native;

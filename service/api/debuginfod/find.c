@@ -32,7 +32,7 @@ static uint64_t time_left_ms(const struct debuginfod_request *r)
 }
 
 /* Makes one attempt in a fiber of its own, which is cancelled at r->end_ms, and returns its result. SL_BUSY if no fiber is available, or if
- * that time cancelled the fiber. */
+ * the fiber was cancelled at that time. */
 static enum sl_code attempt_once(struct debuginfod_request *r, debuginfod_attempt *attempt, void *arg)
 {
     struct bounded_attempt b = {.request = r, .attempt = attempt, .arg = arg, .code = SL_BUSY};

@@ -123,9 +123,9 @@ static void add_up(void *arg)
     a->sum.failed = !metrics_sum(a->texts, a->count, &a->sum);
 }
 
-/* Collects the metrics of the other processes of the service, `count` in all: texts[i] gets the answer of process i. Processes that do not
- * answer or have died have counted in shared memory: texts[count] gets their counts. Starts again if a process died meanwhile, because its
- * counts, now merged with those of dead processes, would be counted twice. */
+/* Collects the metrics of the other processes of the service, which has `count` processes: texts[i] gets the answer of process i. Those
+ * that do not answer or have died have counted in shared memory: texts[count] gets their counts. Starts again if a process died
+ * meanwhile, because its counts, now merged with those of dead processes, would be counted twice. */
 static void gather_processes(struct http_exchange *x, struct sl_str accept, struct sl_buf *texts, bool open_metrics)
 {
     const struct config *config = ((const struct service *)x->service)->config;
