@@ -163,7 +163,7 @@ bool address_add_connection(struct request *r)
     struct http_server *server = r->server;
     unsigned limit = server->options.max_connections_per_ip;
     struct client_address *entry = limit == 0 || c->ip ? NULL : address_entry(server, r->x.client);
-    if (!entry) /* no limit, counted by an earlier request of the connection, or out of memory */
+    if (!entry) /* there is no limit, an earlier request has counted the connection, or memory is out */
         return true;
     entry->connections++;
     c->ip = entry;

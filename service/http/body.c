@@ -14,9 +14,9 @@ enum {
     KEEP_BUFFER = 16 * 1024, /* larger buffers are freed instead of kept for the next request */
 };
 
-/* Prepares for the body that follows the head. It is received only to be dropped when no handler will read it: the request is refused
- * already (x->status), or the route takes no body. At most DISCARD_LIMIT bytes of a refused request's body are received, for clients
- * that read the response only after sending all. The limit of other bodies, that of the route, is set before. */
+/* Prepares for the body that follows the head. It is dropped, unread by any handler, if the request is refused already (x->status) or if
+ * its route takes no body. Of a refused request at most DISCARD_LIMIT bytes are received: some clients read the response only after they
+ * have sent everything. For other bodies the caller has set the limit to that of the route. */
 void body_init(struct request *r)
 {
     struct http_exchange *x = &r->x;
@@ -152,8 +152,8 @@ void body_finish(struct request *r)
 }
 
 /* ---- reading ---- */
-/* Waits until the window has bytes, or the body has ended or failed (SL_OK, too: the caller checks). SL_CANCELLED: the connection is
- * gone. */
+/* Waits until the window has bytes, the body has ended, or it has failed: SL_OK in all three cases, which the caller tells apart.
+ * SL_CANCELLED: the connection is gone. */
 static enum sl_code wait_for_bytes(struct request *r)
 {
     struct request_body *body = &r->body;
@@ -170,7 +170,8 @@ static enum sl_code wait_for_bytes(struct request *r)
     return SL_OK;
 }
 
-/* Sets the response of a failed body; returns the code that the handler gets: SL_MALFORMED for statuses without one of their own. */
+/* Sets the response for a body that has failed with body.failed_status; returns the code that the handler gets. Statuses that are not in
+ * the table give SL_MALFORMED. */
 static enum sl_code fail_now(struct request *r)
 {
     static const struct {
@@ -256,8 +257,8 @@ static enum sl_code read_decoded(struct request *r)
     return SL_OK;
 }
 
-/* For a body without a content coding: makes the window the piece that the handler gets, without copying, and the buffer of the piece
- * before it the new window. The piece stays empty at the end of the body. */
+/* For a body without a content coding: hands the window's buffer to the handler as its next piece, without copying. The buffer of the
+ * previous piece becomes the new, empty window. The piece stays empty at the end of the body. */
 static enum sl_code read_plain(struct request *r)
 {
     struct request_body *body = &r->body;

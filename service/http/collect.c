@@ -105,7 +105,8 @@ static size_t most_in_memory(void)
     return memory_is_short() ? BODY_WHOLE : BODY_IN_MEMORY;
 }
 
-/* For a body smaller than the window: waits until the window has all of it, and sets `*body` to it. The socket is being read already. */
+/* For a body smaller than the window: waits until all of it has arrived, and sets `*body` to it. The connection reads the socket already,
+ * since such a body never fills the window. */
 static enum sl_code await_whole(struct request *r, struct sl_bytes *body)
 {
     while (!r->message_done && !r->body.failed_status && !r->connection->dead) {

@@ -190,7 +190,7 @@ static void body_over(struct connection *c)
         server_timer(c, TIMEOUT_NONE);
 }
 
-/* Which timeout applies to the request's body: some APIs have one of their own (http_family.body_timeout_ms). */
+/* Returns the timeout for the request's body. Some APIs have one of their own (http_family.body_timeout_ms). */
 static enum connection_timeout body_timeout(const struct request *r)
 {
     return r->x.route ? r->server->body_timeouts[r->route_index] : TIMEOUT_BODY;
@@ -259,8 +259,9 @@ static void connection_keep(struct connection *c, struct sl_bytes rest)
     }
 }
 
-/* Called after bytes of a request were parsed: starts the handler, unless it would only wait for a small body; finishes a request that
- * was answered before its body had ended, if it has now. turn.taken: request_start was called already, and the request waits in a queue. */
+/* Called after bytes of a request were parsed. Starts the handler, unless it would only wait for the rest of a small body. If the request
+ * was answered early and its body has been read to the end now, finishes it. turn.taken: request_start was called already; the request is
+ * queued. */
 static void continue_request(struct connection *c)
 {
     struct request *r = c->request;
@@ -379,8 +380,8 @@ static void on_data(struct connection *c, struct sl_bytes data)
     }
 }
 
-/* The client has ended its stream while its request runs: it still gets the response, unless a probe (probe_client) shows that it is
- * gone. HTTP/1.0 has no interim responses, which the probe sends. */
+/* The client has ended its stream while its request runs. It still gets the response, unless probe_client finds that it is gone. The
+ * probe sends an interim response, which HTTP/1.0 does not have: such clients are not probed. */
 static void await_answer(struct connection *c)
 {
     if (c->timeout == TIMEOUT_NONE && c->request && !c->request->http10)

@@ -77,7 +77,8 @@ static bool list_matches(struct sl_str list, struct sl_str tag)
     return false;
 }
 
-/* True if the client has the version with this tag, or one as new. If-Modified-Since is ignored beside If-None-Match (RFC 9110, 13.1.3). */
+/* True if the client has the current version of the file: If-None-Match contains `tag` or, without that header, the file was not modified
+ * after If-Modified-Since (RFC 9110, 13.1.3). */
 static bool not_modified(const struct http_exchange *x, struct sl_str tag)
 {
     struct sl_str none_match = http_header(x, "if-none-match"), since = http_header(x, "if-modified-since");

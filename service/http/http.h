@@ -213,8 +213,8 @@ bool http_accepts_gzip(const struct http_exchange *x);
  * point into `text`. NULL, with `*count` 0, for an empty text, or when out of memory. */
 struct http_query *http_form(struct sl_arena *arena, struct sl_str text, size_t *count);
 
-/* Appends "https://HOST/" as the client addressed the service; "http" unless the connection has TLS or a proxy in front of it says so
- * (X-Forwarded-Proto). */
+/* Appends the URL by which the client addressed the service: "https://HOST/" if the connection has TLS or a proxy in front of it says so
+ * (X-Forwarded-Proto), else "http://HOST/". */
 void http_put_base_url(const struct http_exchange *x, struct sl_buf *out);
 
 /* True if the peer of the connection is a trusted proxy, so that the client does not see how the connection ends. */

@@ -311,8 +311,8 @@ void request_finish(struct request *r);
 
 /* ---- parse.c ---- */
 void parse_init(void);
-/* Parses a complete head (copied), which has this number of lines, routes and checks it. Sets a response (x.status) if the head alone
- * decides it. */
+/* Copies and parses a complete head of `lines` lines, finds the route, and checks the request. Sets a response (x.status) if the head
+ * alone decides it. */
 void parse_head(struct request *r, struct sl_bytes head, unsigned lines);
 /* Answers a request with an invalid head: 400, 408, 414, 431 ... */
 void parse_refuse(struct request *r, int status, const char *detail);

@@ -217,7 +217,8 @@ static enum sl_code scan_data(struct multipart *m, struct sl_bytes *in, struct s
             start = at;
             continue;
         }
-        /* The partial match was content. If it began in an earlier call, its bytes are those of the delimiter. */
+        /* The partial match was content. If it began in an earlier call, its bytes are not in `in` any more: a copy of them is in the
+         * delimiter. */
         size_t size = m->matched - m->assumed;
         bool is_here = (size_t)(at - (const uint8_t *)in->data) >= size;
         enum sl_code code =

@@ -126,7 +126,8 @@ void parse_refuse(struct request *r, int status, const char *detail)
     http_reply_error(&r->x, status, detail);
 }
 
-/* Stores a header in the request if the server itself needs it. Names are in lower case; those needed differ in length. */
+/* Stores a header in the request if the server itself needs it. Names are in lower case. No two of the needed names have the same length,
+ * so that one comparison is enough. */
 static void note_header(struct request *r, const struct http_header *h)
 {
     switch (h->name.size) {

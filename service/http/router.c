@@ -201,9 +201,9 @@ static int method_not_allowed(struct http_exchange *x, const struct http_route *
     return 405;
 }
 
-/* Looks for a route among those without or, unless `literal`, with captures. If found, sets x->route and returns 0, or the HTTP status if
- * a captured segment is invalid. Else returns -1. `*other_method`, if NULL, becomes the first route of the path with another method.
- * is_there: false if the API says that the object in the path does not exist. */
+/* Looks for the request's route among those without captures (`literal`) or among those with captures. If it is found, sets x->route and
+ * returns 0, or the HTTP status if a captured segment is invalid; otherwise returns -1. If `*other_method` is NULL, sets it to the first
+ * route that has this path but another method. is_there: false if the API says that the object in the path does not exist. */
 static int try_routes(struct http_exchange *x, const struct http_route *routes, bool literal,
                       const struct http_route **other_method)
 {

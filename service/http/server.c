@@ -623,7 +623,7 @@ void http_server_configure(struct http_server *server, const struct http_options
     struct http_options before = server->options;
     struct network *proxies = calloc(options->trusted_proxy_count + 1, sizeof *proxies); /* + 1: never empty */
     server->options = *options;
-    server->options.bind = before.bind; /* what cannot change while the server runs */
+    server->options.bind = before.bind; /* these cannot change while the server runs */
     server->options.bind_count = before.bind_count;
     server->options.peer_socket = before.peer_socket;
     server->options.bind_https_count = before.bind_https_count;

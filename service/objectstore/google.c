@@ -196,7 +196,8 @@ static bool read_answer(struct sl_str text, struct sl_arena *arena, struct googl
     return !j.busy;
 }
 
-/* Converts an error response to an error; sets `explained` of google_request, which `arg` points to, so that it keeps this error. */
+/* Converts an error response to an error. `arg` points to the variable `explained` of google_request: true makes google_request keep this
+ * error. */
 static enum sl_code google_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     (void)status;
@@ -224,8 +225,9 @@ static enum sl_code google_take(struct sl_str text, struct sl_buf *token, uint64
     return code;
 }
 
-/* Requests a token. An error that the server did not explain (google_refused) becomes one about authentication, unless it is SL_CANCELLED,
- * SL_BUSY or SL_INTERNAL: SL_NOT_FOUND, for example, would be taken for the result of the object that the caller requests. */
+/* Requests a token. SL_CANCELLED, SL_BUSY, SL_INTERNAL and errors that the server explained (google_refused) are returned as they are.
+ * Others become an error about authentication: SL_NOT_FOUND, for example, would be taken for the result of the object that the caller
+ * requests. */
 static enum sl_code google_request(struct fetch_request *request, struct sl_buf *token, uint64_t *life_s,
                                    struct sl_error *error)
 {

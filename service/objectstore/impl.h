@@ -4,7 +4,7 @@
 #include "fetch/fetch.h"
 #include "objectstore/objectstore.h"
 
-/* Most header fields of a request; most bytes of a response, unless the request sets another limit, and of a page of a list. */
+/* Most header fields of a request. Most bytes of a response, unless the request sets another limit. Most bytes of one page of a list. */
 enum { OBJECT_HEADERS = 8, OBJECT_ANSWER_MAX = 1 << 20, OBJECT_LIST_BYTES = 8 << 20 };
 
 /* ---- aws.c: addresses of S3 objects and presigned URLs ---- */
@@ -105,7 +105,7 @@ enum sl_code aws_keys_get(const struct bucket_config *config, struct sl_buf *tex
  * Tokens for Google's APIs. They are obtained with a service account's key ("Using OAuth 2.0 for server to server applications", Google
  * Identity; RFC 7523) or from the machine's metadata server ("Access tokens", Compute Engine; the environment variable GCE_METADATA_HOST
  * names another server, as for Google's own libraries). */
-enum { GOOGLE_TOKEN_LIFE_S = 58 * 60 }; /* for tokens obtained with a key, if the response does not say */
+enum { GOOGLE_TOKEN_LIFE_S = 58 * 60 }; /* lifetime of tokens obtained with a key, if the response states none */
 
 /* Reads the key file of a service account; texts lie in the arena. SL_INTERNAL if it cannot be read, SL_MALFORMED if it is not such a file
  * (both messages have the path); SL_BUSY when out of memory. Blocks. */

@@ -128,8 +128,8 @@ static enum sl_code object_refused(void *arg, int status, struct sl_str body, st
                    "the object store responded with status %d: " SL_STR_FMT, status, SL_STR_ARG(start));
 }
 
-/* Fills in a request for the object `name`. `prepare` sets URL and credentials; NULL: the caller does that. Whatever it returns, end()
- * must be called. */
+/* Fills in a request for the object `name`. `prepare` sets URL and credentials; if it is NULL, the caller sets them afterwards. The
+ * caller must call end() even if begin() fails. */
 static enum sl_code begin(struct bucket_request *request, const struct object_store *store,
                           struct object_store_call *call, struct sl_str name, object_prepare *prepare,
                           struct sl_error *error)

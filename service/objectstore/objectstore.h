@@ -17,7 +17,8 @@
 #include "core/fiber.h"
 #include "core/secret.h"
 
-/* Where the keys for S3 come from: CREDENTIALS_STATIC: `access_key` and `secret_key` of the bucket; else the machine (aws_keys.c). */
+/* Where the keys for S3 come from. CREDENTIALS_STATIC: from `access_key` and `secret_key` of the bucket; others: from the machine
+ * (aws_keys.c). */
 enum aws_credentials { CREDENTIALS_STATIC, CREDENTIALS_CONTAINER, CREDENTIALS_INSTANCE, CREDENTIALS_WEB_IDENTITY };
 extern const char *const aws_credentials_words[]; /* words of configurations, "static" ...; ends with NULL */
 

@@ -85,7 +85,7 @@ static enum sl_code s3_prepare(struct bucket_request *request, const char *metho
     signing->method = method;
     signing->expires_s = signing->expires_s ? signing->expires_s : EXPIRES_S;
     if (!aws_address(&request->arena, store->config, key, signing))
-        return store->is_source /* its region and endpoint come from a request; lack of memory is not told apart */
+        return store->is_source /* a request may have named an invalid region or endpoint; running out of memory has the same error */
                    ? sl_fail(error, SL_DOWNLOAD_ERROR, "the region name of the S3 bucket is invalid")
                    : sl_fail(error, SL_BUSY, "out of memory"); /* object_store_open has checked the region */
     enum sl_code code = credentials_aws(store, &request->arena, &signing->keys, error);

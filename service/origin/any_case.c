@@ -17,9 +17,9 @@
 #include "core/loop.h"
 #include "origin/impl.h"
 
-/* MAX_NAMES: most names of one listing, and of all cached ones. MAX_DIRECTORIES: most cached listings. MAX_LOOKUPS: most directories that
- * are searched for one file. SETTLED_S: a directory that was changed less than this before it was read may change again with the same time
- * stamp. */
+/* MAX_NAMES: most names of one listing, and most names of all cached listings together. MAX_DIRECTORIES: most cached listings.
+ * MAX_LOOKUPS: most directories that are searched for one file. SETTLED_S: a directory that was changed less than this before it was read
+ * may change again with the same time stamp. */
 enum { MAX_NAMES = 1 << 20, MAX_DIRECTORIES = 4096, MAX_LOOKUPS = 64, SETTLED_S = 2 };
 
 struct directory_listing {
@@ -77,7 +77,7 @@ void any_case_clear_cache(void)
 
 /* ---- reading a directory ---- */
 
-/* Orders names ignoring case; names that differ only in case by their bytes, so that the order is always the same. */
+/* Compares names ignoring case. Names that differ only in case are ordered by their bytes, so that the order is always the same. */
 static int compare_names(const void *a, const void *b)
 {
     const char *x = *(const char *const *)a, *y = *(const char *const *)b;

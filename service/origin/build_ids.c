@@ -1,5 +1,5 @@
-/* Finds build ids of ELF files of which only the debug id, made from the first 16 bytes of the build id, is known: from the names in the
- * directory where a layout stores the file. Not for web servers and buckets, which cannot list names or only at high cost. */
+/* Finds the build id of an ELF file if only its debug id is known, which is made from the first 16 bytes of the build id. Reads the names
+ * in the directory where a layout stores the file. Not for web servers and buckets, which cannot list names or only at high cost. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -110,8 +110,8 @@ struct build_id_question {
     char known[KNOWN + 1];
 };
 
-/* Sets the digits of the build id that are known from the debug id: its 16 bytes, whose first three fields the debug id
- * stores in the other byte order. False if the debug id is not that of an ELF file (those have no age). */
+/* Sets the digits of the build id that are known from the debug id. A debug id consists of the first 16 bytes of the build id, with the
+ * first three fields in the other byte order. False if it cannot be that of an ELF file: those have the age 0. */
 static bool known_digits(const struct object_id *id, char known[KNOWN + 1])
 {
     static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};

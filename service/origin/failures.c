@@ -184,8 +184,9 @@ static struct failing *find_failing(struct sl_str source, struct sl_str location
     return f;
 }
 
-/* True if a cached failure should be fetched again: if the source has recovered since, if this file is the probe that was chosen since, or
- * if a probe is due, which this file becomes. One probe is made per PROBE_MS, so that clients do not wait for a dead host. */
+/* True if a file whose failure was cached at `made_ns` should be fetched again: the source has recovered after that time, this file was
+ * chosen as the probe after that time, or a probe is due, which this file becomes. One probe is made per PROBE_MS, so that clients do not
+ * wait for a dead host. */
 bool origin_should_retry(struct sl_str source, struct sl_str location, enum sl_code code, int64_t made_ns)
 {
     enum failure_kind kind;

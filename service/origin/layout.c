@@ -67,7 +67,7 @@ static struct sl_str layout_part(struct sl_str s, size_t from, size_t to)
     return (struct sl_str){s.data + from, (to < s.size ? to : s.size) - from};
 }
 
-/* Adds a path, unless its data is NULL, it is empty, or there are LAYOUT_MAX_PATHS already. */
+/* Adds a path. Does nothing if it is missing (data NULL) or empty, or if there are LAYOUT_MAX_PATHS already. */
 static void origin_layout_add(struct paths *paths, struct sl_str path)
 {
     if (path.data && path.size && paths->count < LAYOUT_MAX_PATHS)
@@ -109,8 +109,8 @@ static struct sl_str uuid_hex(struct layout_parts *p, bool upper)
     return upper ? hex : cased(p, hex, false);
 }
 
-/* Returns the age of the debug id in hex. For .NET modules it is ffffffff, as symbol stores name their portable PDBs, which have no age;
- * `real`: for layouts that have the age of the id instead. */
+/* Returns the age of the debug id in hex. For .NET modules returns ffffffff, by which symbol stores name their portable PDBs, as these
+ * have no age; with `real` returns the id's own age for them, too, as some layouts need it. */
 static struct sl_str age_hex(struct layout_parts *p, bool upper, bool real)
 {
     if (p->dotnet && !real)
@@ -328,7 +328,7 @@ static void slashsymbols(struct layout_parts *p, struct paths *out)
             out, text(p, SL_STR_FMT "/" SL_STR_FMT "/symbols", SL_STR_ARG(p->code_file), SL_STR_ARG(p->code_id)));
 }
 
-/* Adds `<debug file>/<DEBUG ID>/<file>`, for programs `<code file>/<CODE ID>/<code file>`. Ids are in upper case. */
+/* Adds `<debug file>/<DEBUG ID>/<file>` or, for programs, `<code file>/<CODE ID>/<code file>`. Ids are in upper case. */
 static void mozilla(struct layout_parts *p, enum file_type type, struct paths *out)
 {
     struct sl_str name = p->debug_file, id = uuid_hex(p, true), stem = name;

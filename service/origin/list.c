@@ -147,8 +147,8 @@ static enum sl_code bucket_fetch(const struct remote_file *file, int fd, struct 
     return code;
 }
 
-/* Gets a file: by following it if it is a `file.ptr`, from the source's index if that keeps files in packages, else as the type of the
- * source requires. */
+/* Gets a file. A `file.ptr` is followed; a file of an index that keeps files in packages is taken from its package; any other is fetched
+ * as the type of the source requires. */
 static enum sl_code fetch_by_type(const struct remote_file *file, int fd, char *note, struct sl_error *error)
 {
     const struct source_index *index = file->source->index;

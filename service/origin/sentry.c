@@ -164,7 +164,7 @@ static void add_entry(struct sl_json *j, struct sl_buf *text)
     sl_buf_u8(text, '\n');
 }
 
-/* Converts a response to the form in which it is cached: "<type> <id>\n" for each file. Elements without both are left out.
+/* Converts a response to the form in which it is cached: "<type> <id>\n" for each file. Elements that lack type or id are left out.
  * SL_DOWNLOAD_ERROR if the response is not a list. */
 static enum sl_code digest(const struct sentry_query *query, struct sl_str json, struct sl_buf *text,
                            struct sl_error *error)
@@ -230,8 +230,8 @@ bool sentry_add_file(struct sl_arena *arena, const struct source *source, enum f
     return file->uri.data != NULL;
 }
 
-/* Makes a list of the files of the wanted types from a cached list. digest() has written that, so each line has its blank and newline.
- * SL_BUSY when out of memory. */
+/* Makes a list of the files of the wanted types from a cached list. Each line of the cached list has a blank and a newline, as digest()
+ * has written it. SL_BUSY when out of memory. */
 static enum sl_code take_files(struct sl_str index, const struct source *source, const enum file_type *types,
                                size_t type_count, struct sl_arena *arena, struct remote_file **files, size_t *count,
                                struct sl_error *error)

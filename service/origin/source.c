@@ -67,7 +67,7 @@ static bool source_read_string(struct source_schema_reader *r, const char *key, 
     return true;
 }
 
-/* Reads a boolean; leaves `*out`, the default, unchanged if it is missing or, which is reported, has another type. */
+/* Reads a boolean into `*out`. If the key is missing, `*out` keeps its default; also if the value has another type, which is reported. */
 static void read_bool(struct source_schema_reader *r, const char *key, bool *out)
 {
     const struct value *v = value_get(r->map, key);
@@ -77,7 +77,8 @@ static void read_bool(struct source_schema_reader *r, const char *key, bool *out
         *out = v->boolean;
 }
 
-/* Returns the value of a key; NULL if it is missing or, which is reported, does not have the type that messages call `word`. */
+/* Returns the value of a key; NULL if the key is missing. A value of another type is reported, and the result is NULL. `word`: how
+ * messages call the type. */
 static const struct value *read_typed(struct source_schema_reader *r, const char *key, enum value_type type,
                                       const char *word)
 {
@@ -408,8 +409,8 @@ static void read_source(struct source_schema_reader *r, struct source *source)
     bad_word(r, value_get(r->map, "type"), "type", "source type", words);
 }
 
-/* Reads element `index`, r.map, of the list of sources at `path`. Problems of the document are only added to r.problems: false when out of
- * memory. */
+/* Reads r.map, which is element `index` of the list of sources at `path`. Problems of the document are added to r.problems and do not
+ * change the result. False only when out of memory. */
 static bool source_read_entry(struct source_schema_reader r, const char *path, size_t index, struct source *source)
 {
     size_t path_size = strlen(path) + 24; /* 24: the index in brackets, and the NUL */

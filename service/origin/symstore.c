@@ -212,8 +212,8 @@ static struct sl_str symstore_line_at(struct sl_str lines, size_t at, size_t *st
     return (struct sl_str){lines.data + at, end - at};
 }
 
-/* Returns the offset of the first line in [from, to) whose byte at `depth` is at least `c`, `to` if there is none; all these lines have the
- * same first `depth` bytes. */
+/* All lines in [from, to) begin with the same `depth` bytes. Returns the offset of the first of them whose byte at `depth` is at least
+ * `c`; `to` if there is none. */
 static size_t lower_bound(struct symstore_search *s, size_t from, size_t to, size_t depth, int c)
 {
     while (from < to) {

@@ -71,7 +71,7 @@ static enum sl_package_choice write_piece(void *arg, struct sl_bytes piece)
     if (!sl_write_all_at(e->is_wanted ? e->out : e->prefetch, piece, at)) {
         if (e->is_wanted)
             return stop(e, sl_fail_errno(e->error, errno, "cannot write a file of a package"));
-        e->prefetch = -1; /* no more prefetching: what space there is, is for the wanted member */
+        e->prefetch = -1; /* no more prefetching: the space that is left is for the wanted member */
         return SL_PACKAGE_SKIP;
     }
     e->written += piece.size;

@@ -55,8 +55,8 @@ static uint8_t index_content_bits(const struct sl_object_info *info)
                      (is_program && info->format != SL_FORMAT_BREAKPAD ? SL_INDEX_CODE : 0));
 }
 
-/* True if the debug id is made from the code id (build id), so that a search finds the object by that alone; in other formats the two ids
- * are independent. */
+/* True if the debug id is made from the code id (build id): then a search by debug id finds the object under its code id, and needs no
+ * entry for the debug id. In other formats the two ids are independent. */
 static bool debug_id_follows(const struct sl_object_info *info)
 {
     return info->code_id.size &&
@@ -109,8 +109,8 @@ static void add_object(struct identifying *s, struct sl_bytes bytes, const struc
     }
 }
 
-/* Adds the objects in `bytes`, a debug file, several of them for a universal Mach-O file. Damaged objects are skipped: not an error. Fails
- * when the budget of work is used up, or when out of memory. */
+/* Adds the objects in `bytes`, the contents of a debug file; a universal Mach-O file has several objects. Damaged objects are skipped,
+ * which is no error. Fails when the budget of work is used up, or when out of memory. */
 static enum sl_code add_objects(struct identifying *s, struct sl_bytes bytes)
 {
     struct sl_archive archive;
@@ -136,8 +136,8 @@ static enum sl_code add_objects(struct identifying *s, struct sl_bytes bytes)
 
 /* ---- members ---- */
 
-/* Called at each member of a package. Adds source texts to the record without reading them, and skips them and what is too small or too
- * large for a debug file; other members are read. */
+/* Called at each member of a package. A source text is added to the record by its path, and its contents are skipped. Members that are
+ * too small or too large for a debug file are skipped, too. All others are read. */
 static enum sl_package_choice begin_member(void *arg, const struct sl_package_member *member)
 {
     struct identifying *s = arg;

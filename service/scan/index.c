@@ -309,8 +309,8 @@ static void find_by_debug_id_of_build_id(struct index_search *f)
         find_by_id(f, &plain, UUID, false);
 }
 
-/* Searches the index by the ids of the module until one finds something: by code id, by debug id and, as a code id of 32 hex digits may be
- * that, by file id (symbfile/fileid.h). Reads the mapping, so it runs under the SIGBUS guard. */
+/* Searches the index by code id, then by debug id, until one finds something. If neither does and the code id has 32 hex digits, it may
+ * be a file id (symbfile/fileid.h): searches by that, too. Reads the mapping, so it runs under the SIGBUS guard. */
 static void find_all(void *arg)
 {
     struct index_search *f = arg;
@@ -386,7 +386,7 @@ static void find_beside(void *arg)
     }
 }
 
-/* Looks for the file `path` + `suffix`; sets s->count to 0, 1 or, when out of memory or if the index cannot be read, SIZE_MAX
+/* Looks for the file `path` + `suffix`; sets s->count to 0 or 1. When out of memory, or if the index cannot be read, s->count is SIZE_MAX
  * (INDEX_BUSY). */
 static void find_suffixed(struct companion_search *s, struct sl_str path, const char *suffix)
 {

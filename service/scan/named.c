@@ -43,9 +43,9 @@ static bool is_main_id(const struct sl_index_object *object)
            object->id.size <= SL_INDEX_ID_BYTES;
 }
 
-/* Makes the file the best candidate of a query if more components at the end of its path are those of the query's path; with equally many,
- * if it has the same id and is newer. Equally many with another id make the candidate ambiguous (`several`); with `newest` the newer file
- * replaces it then. */
+/* Makes the file the best candidate of a query if its path ends with more components of the query's path than the present one. If both
+ * have equally many and the same id, the newer file wins. With equally many and another id the candidate becomes ambiguous (`several`);
+ * it is replaced then only with `newest`, by a newer file. */
 static void compare_candidate(struct module_search *s, size_t query, const struct scan_other_file *file)
 {
     struct module_candidate *best = &s->best[query];

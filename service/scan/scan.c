@@ -125,8 +125,9 @@ static bool is_of_scan(const struct sweeping *s, const char *name)
     return false;
 }
 
-/* Pool work: removes indexes of scans that are no longer configured a week after they were written (the configuration may come back),
- * and temporary files ("new-..."), which a process left behind when it died, after an hour. */
+/* Pool work: removes two kinds of files. Temporary files ("new-...") that are older than an hour: a process left them behind when it
+ * died. Indexes that are older than a week and belong to no configured scan: they are kept that long as the configuration may come back.
+ * */
 static void sweep(void *arg)
 {
     enum { TMP_LIFE_S = 3600, INDEX_LIFE_S = 7 * 24 * 3600 };

@@ -38,8 +38,8 @@ static struct sl_str split_source(struct sl_str source, struct sl_str *version)
     return (struct sl_str){source.data, size};
 }
 
-/* True if both texts "name version" mean the same source package: "foo 1:1.2-3", as binary packages name it, and "foo 1.2", as its
- * upstream source archive is named, do. */
+/* True if both texts "name version" mean the same source package. "foo 1:1.2-3" and "foo 1.2" do: the first is how binary packages name
+ * it, the second how its upstream source archive is named. */
 static bool is_same_source(struct sl_str a, struct sl_str b)
 {
     struct sl_str version_a, version_b;

@@ -113,8 +113,9 @@ static bool visit(void *arg, const struct dir_entry *entry)
     return false;
 }
 
-/* Called by dir_walk() with errno for files and directories that cannot be examined: counts them. Without permission, or if it is a
- * link, that stays so; otherwise (a file server does not answer, descriptors are short) the walk counts as incomplete. */
+/* Called by dir_walk() with errno for a file or directory that cannot be examined: counts it. A missing permission or a link will not
+ * change, so the walk still counts as complete. After other errors (a file server does not answer, descriptors are short) it counts as
+ * incomplete. */
 static void failed(void *arg, const struct dir_entry *entry)
 {
     struct root_walk *w = arg;

@@ -20,9 +20,9 @@ static struct object_request *keep_request(const struct auxiliary_search *search
     return request;
 }
 
-/* Gets the first usable file that one source lists: SL_OK with `*found`, its request, and `*item`; SL_NOT_FOUND if none is usable; SL_BUSY
- * or SL_CANCELLED. The first error of a file is kept in search->failure. A cached miss that is old is looked up again in the background
- * (cache_renew). */
+/* Gets the first usable file that one source lists. SL_OK: `*found` is its request and `*item` its cache entry. SL_NOT_FOUND: none is
+ * usable; SL_BUSY; SL_CANCELLED. The first error of a file is kept in search->failure. A cached miss that is old is looked up again in
+ * the background (cache_renew). */
 static enum sl_code find_first(const struct auxiliary_search *search, const struct object_id *id,
                                const struct listing *listing, const struct cache_kind *kind,
                                struct object_request **found, struct cache_item **item)

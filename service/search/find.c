@@ -122,8 +122,9 @@ bool search_run(struct search *searches, size_t count)
 
 /* ---- types ---- */
 
-/* Returns the file types to list: those that the caller asked for, if any; for a file to be served, debug and code files or (`is_narrow`)
- * only one of these; for source texts the types that can contain them; otherwise those of the module's object type. */
+/* Returns the file types to list. If the caller asked for certain types: these. For a file to be served: debug and code files or, with
+ * `is_narrow`, only the type that the purpose names. For source texts: the types that can contain them. Otherwise: the types for the
+ * module's object type. */
 static struct wanted_types wanted_types(const struct search *search)
 {
     static const enum file_type sources[] = {FILE_SOURCEBUNDLE, FILE_PORTABLEPDB, FILE_ELF_DEBUG, FILE_WASM_DEBUG};

@@ -67,9 +67,9 @@ struct search_scope {             /* where to look */
     uint64_t max_size; /* for PURPOSE_DEBUG_FILE, _CODE_FILE: do not fetch files known to be larger; 0 = no limit */
 };
 
-/* Returns the address in the process to which the addresses of the file's symbol table are relative, for a module that was reported at
- * `image_address`. That is image_address, but for a program that can only be loaded at a fixed address: if a tool has put segments in front
- * of it, it is reported at their address, while its code stays at the fixed address, which is returned then. */
+/* Returns the address in the process to which the addresses of the file's symbol table are relative. Usually that is `image_address`,
+ * where the module was reported. A program that can only be loaded at a fixed address may be reported at segments that a tool has put in
+ * front of it, while its code stays at the fixed address: then the fixed address is returned. */
 uint64_t symbol_table_base(const struct fixed_load_address *fixed_load, uint64_t image_address);
 
 struct search_result { /* result of the look-up of a module; everything but `item` lives in the arena of the search */

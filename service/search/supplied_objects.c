@@ -179,8 +179,8 @@ static bool find_text(const struct supplied_file *file, const struct supplied_te
     return true;
 }
 
-/* Makes an object from its record. An object that is not a member of an archive gets the name of the file. False if the record is damaged.
- * True with a text of the object that has data NULL: out of memory. */
+/* Makes an object from its record. An object that is not a member of an archive gets the name of the file. False if the record is
+ * damaged. If memory runs out, returns true, and a text of the object has data NULL. */
 static bool unpack_record(const struct supplied_file *file, const struct supplied_record *record,
                           struct supplied_object *item)
 {

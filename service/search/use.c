@@ -300,8 +300,9 @@ void search_find(const struct search_scope *where, const struct search_target *u
 
 /* ---- the symcache of a module ---- */
 
-/* Looks up the module's symcache, made from the chosen object, BCSymbolMap and il2cpp mapping. If one of the latter has another scope than
- * the object, the symcache is cached for the scope of the request: clients of the object's scope must not see names from a private file. */
+/* Looks up the module's symcache, made from the chosen object, BCSymbolMap and il2cpp mapping. If the map or the mapping has another
+ * scope than the object, the symcache is cached for the scope of the request: clients of the object's scope must not see names from a
+ * private file. */
 static void lookup_symcache(struct search *search)
 {
     const struct object_request *map = search->map, *lines = search->lines;

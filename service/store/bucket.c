@@ -51,9 +51,9 @@ static enum sl_code bucket_stat(const struct store_area *area, struct sl_str nam
     return code;
 }
 
-/* Uploads the file under the condition in `contents` (if_absent or if_version), if it has one. If the condition is not met, `*conflict` is
- * true, with SL_OK. Servers without conditional requests answer 501: then the file is uploaded without the condition. Status 404 means that
- * the object with if_version is gone, a conflict; without if_version that the bucket does not exist, an error of the configuration. */
+/* Uploads the file under the condition in `contents` (if_absent or if_version), if it has one. If the condition is not met, `*conflict`
+ * is true, with SL_OK. Servers without conditional requests answer 501: then it is uploaded without condition. Status 404: with
+ * if_version, the object is gone, which is a conflict; otherwise the bucket does not exist, an error of the configuration. */
 static enum sl_code put_file(const struct store_area *area, struct sl_str name, int fd, struct object_contents contents,
                              bool *conflict, struct sl_error *error)
 {
