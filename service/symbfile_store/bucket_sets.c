@@ -61,9 +61,9 @@ static void check_job(void *arg)
     check->good = store_check_set(check->home, check->set, check->failure);
 }
 
-/* Checks that the parts of a set are valid together. If they are pieces of one split symbfile they are downloaded and decoded; if each is a
- * symbfile of its own, it was checked when it arrived, and only the limits of size are checked by the names. False with `failure`: the
- * upload is invalid or, with a status of 500 and above, the store has failed. */
+/* Checks that the parts of a set are valid together. Pieces of one split symbfile are downloaded and decoded. A part that is a symbfile
+ * of its own was checked when it arrived: for such parts only the sizes in their names are checked against the limits. False with
+ * `failure`: the upload is invalid or, with a status of 500 and above, the store has failed. */
 static bool check_parts(struct bucket_set_publishing *p, struct symbfile_failure *failure)
 {
     char home[STORE_PATH] = "";
@@ -117,8 +117,8 @@ static enum sl_code write_marker(struct bucket_set_publishing *p, uint64_t gener
     return code;
 }
 
-/* Removes a published set that was replaced: first the object that describes it, so that no published set lacks parts; then its parts,
- * unless the new set uses them too, or the list of them could not be read, so that this is unknown. */
+/* Removes a published set that was replaced: first the object that describes it, so that no published set lacks parts; then its parts.
+ * The parts stay if the new set uses them too, and also if their list could not be read, as it is not known then whether it uses them. */
 static enum sl_code remove_published(const struct bucket_set_publishing *p, const struct remote_marker *marker,
                                      struct sl_error *error)
 {
@@ -261,8 +261,8 @@ static enum sl_code update_info(const struct symbfile_upload_set *a, bool *must_
     return code;
 }
 
-/* Makes the name of the directory for the set's parts. It contains the generation of the newest published set if that has the same
- * number of parts and upload id, whose parts are in a directory of another name; else 0. */
+/* Makes the name of the directory for the set's parts. If the newest published set has the same number of parts and the same upload id,
+ * the name contains the generation of that set, so that it differs from the name of that set's directory; otherwise it contains 0. */
 static enum sl_code find_parts_name(const struct symbfile_upload_set *a, char out[SET_NAME], struct sl_error *error)
 {
     struct remote_marker markers[MARKERS];
@@ -355,8 +355,8 @@ static enum sl_code staged_status(const struct symbfile_key *file_key, enum symb
     return code;
 }
 
-/* Gets the published set of each kind or, if there is none, the incomplete one (known[kind]: there is one of both), with their parts.
- * `*any`: there is a set of at least one kind; then `info` is read too. */
+/* Gets the published set of each kind or, if there is none, the incomplete one, with its parts. known[kind]: there is a set of this kind,
+ * published or incomplete. `*any`: there is a set of at least one kind; then `info` is read too. */
 enum sl_code remote_status(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS],
                            bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any, struct sl_error *error)
 {

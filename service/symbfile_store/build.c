@@ -2,8 +2,8 @@
 #include "symbfile_store/converters.h"
 #include "symbfile_store/impl.h"
 
-/* Creates the decoder r->part, unless it exists. As part 0 of 1: the symbfile that it decodes, split or not, must be complete at its end.
- * False when out of memory. */
+/* Creates the decoder r->part, unless it exists. It is made for "part 0 of 1", even if it gets several parts of a split symbfile one
+ * after the other: so it checks at the end that the symbfile is complete. False when out of memory. */
 static bool open_part(struct set_reader *r, struct symbfile_failure *failure)
 {
     if (!r->part)

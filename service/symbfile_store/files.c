@@ -104,7 +104,7 @@ bool store_fail(struct symbfile_failure *failure, const char *what)
 {
     int reason = errno;
     bool scarce = is_scarce(reason);
-    /* The most general failure first, which the more specific ones below replace. ENOENT: another process has replaced or removed the
+    /* Sets the most general failure first; the more specific ones below replace it. ENOENT: another process has replaced or removed the
      * upload meanwhile. */
     symbfile_fail_with_cause(failure, scarce ? SL_BUSY : reason == ENOENT ? SL_NOT_FOUND : SL_INTERNAL, "");
     if (is_unreachable(reason))

@@ -59,9 +59,9 @@ void symbfile_store_get_state(struct symbfile_store_state *state)
     state->shared = remote_bucket() || store_limits.shared_dir;
 }
 
-/* True if the store is there; else errno says why not. A shared directory that is not mounted is empty or missing. So the file
- * `generation`, which every used store has, must exist; as a new store has none yet, only the directory must exist until this process
- * has seen that file. */
+/* True if the store is there; else errno says why not. A shared directory that is not mounted is empty or missing, so the file
+ * `generation`, which every used store has, must exist. A new store has no such file yet: as long as this process has never seen the
+ * file, it is enough that the directory exists. */
 bool store_present(const char *store)
 {
     static _Atomic bool seen;

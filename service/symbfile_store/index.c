@@ -102,9 +102,9 @@ static enum sl_code make_index(const struct symbfile_index_request *request, con
     return code;
 }
 
-/* Converts the errors that mean that a set could not be read, as the store does not respond or the set was replaced meanwhile. They say
- * nothing about the set, so they become SL_DOWNLOAD_ERROR with a lifetime in the cache (duration_ns) of a second. Other codes, also
- * SL_OK, are returned as they are. */
+/* Converts the codes of a set that could not be read because the store does not respond or the set was replaced meanwhile. These say
+ * nothing about the set, so they become SL_DOWNLOAD_ERROR, which is cached for only a second (duration_ns). Returns other codes, also
+ * SL_OK, as they are. */
 static enum sl_code fail_reading(enum sl_code code, struct sl_error *error)
 {
     if (code != SL_NOT_FOUND && code != SL_DOWNLOAD_ERROR && code != SL_TIMEOUT && code != SL_PERMISSION_DENIED)

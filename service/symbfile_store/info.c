@@ -190,8 +190,8 @@ bool info_id_is_safe(const char *id)
     return *id && *id != '.' && !strchr(id, '/') && strlen(id) < SYMBFILE_ID_MAX;
 }
 
-/* Sets file_key->file_id to the executable with this build id or debug id. If several have it, to the one whose symbfiles were published
- * last, of the first MAX_ALIASES. */
+/* Sets file_key->file_id to the executable with this build id or debug id. If several executables have the id, compares the first
+ * MAX_ALIASES of them and takes the one whose symbfiles were published last. */
 enum sl_code symbfile_store_find(const char *id, struct symbfile_key *file_key)
 {
     char root[STORE_PATH], path[STORE_PATH + SYMBFILE_ID_MAX + 8];

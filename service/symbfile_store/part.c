@@ -161,9 +161,9 @@ static bool decode_inflated(struct symbfile_part *p, struct sl_bytes bytes, stru
 
 /* ---- compression ---- */
 
-/* Called when decompression fails: sets the failure. But if fewer bytes than a symbfile's magic were decompressed, and it is not part 0,
- * the part may be an uncompressed piece of a split symbfile that begins like a compressed file by chance: it is accepted as that, with
- * true. */
+/* Called when decompression fails. A part other than part 0 may be an uncompressed piece of a split symbfile that only looks like a
+ * compressed file: if fewer bytes than a symbfile's magic were decompressed, it is accepted as such a piece (true). Otherwise sets the
+ * failure. */
 static bool fail_decompression(struct symbfile_part *p, struct symbfile_failure *failure)
 {
     if (p->no_memory) {

@@ -164,8 +164,8 @@ void symbfile_unlock(struct symbfile_lock *lock);
  * executable. False with `failure`. */
 bool symbfile_store_add(const struct symbfile_upload_set *arrival, struct symbfile_failure *failure);
 
-/* Gets the published set of each kind (generation 0 = none), without its parts. SL_BUSY, or SL_DOWNLOAD_ERROR if the store cannot be read:
- * then there may be others. */
+/* Gets the published set of each kind (generation 0 = none), without its parts. SL_BUSY, or SL_DOWNLOAD_ERROR if the store cannot be
+ * read: then some published sets may be missing from the result. */
 enum sl_code symbfile_store_published(const struct symbfile_key *file_key, struct symbfile_set sets[SYMBFILE_KINDS]);
 
 /* For responses: gets the published set of each kind or, without one, the incomplete set that was updated last, with its parts (free

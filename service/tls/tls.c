@@ -91,8 +91,8 @@ static int choose_protocol(SSL *ssl, const unsigned char **chosen, unsigned char
                : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-/* Sets the error "<what> <path>: <reason>" for a file that cannot be used (`path` NULL: "is missing"), with OpenSSL's last error as the
- * reason or, if a system call failed, the text of its errno. */
+/* Sets the error "<what> <path>: <reason>" for a file that cannot be used; if `path` is NULL, "is missing" stands in place of it. The
+ * reason is OpenSSL's last error or, if a system call failed, the text of its errno. */
 static enum sl_code refuse(struct sl_error *error, const char *what, const char *path)
 {
     unsigned long code = ERR_get_error();

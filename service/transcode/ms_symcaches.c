@@ -27,8 +27,9 @@ static struct {
     struct fiber_wait_list free;
 } transcodes;
 
-/* Waits until fewer transcoders than ms_symcache.max_concurrent run (if that is 0, "not set", or UINT32_MAX, "null": than the pool has
- * threads), and counts one more as running. False when cancelled. Call transcode_leave() when it has ended. */
+/* Waits until fewer transcoders run than ms_symcache.max_concurrent allows, and counts one more as running. If that option is not set (0)
+ * or null (UINT32_MAX), as many may run as the pool has threads. False when cancelled. Call transcode_leave() when the transcoder has
+ * ended. */
 static bool transcode_admit(const struct config *config)
 {
     unsigned configured = config->ms_symcache.max_concurrent;
@@ -195,8 +196,8 @@ struct sl_str ms_symcache_key(const struct ms_symcache_query *q, struct sl_arena
     return sl_buf_move_to_arena(&key, arena);
 }
 
-/* Look-ups of one key share a computation. If another look-up with is_cached_only has started it, it fails with the message cached_only
- * for this one, too: then this one tries again. */
+/* Look-ups of one key share a computation. If a look-up with is_cached_only has started the computation, it fails with the message
+ * cached_only for all look-ups that share it. Of these, a look-up without is_cached_only tries again. */
 enum sl_code ms_symcache_get(const struct ms_symcache_query *q, struct sl_arena *arena, struct cache_item **item,
                              struct sl_error *error)
 {

@@ -155,8 +155,8 @@ static _Noreturn void become_launcher(int socket, pid_t parent)
     serve_parent();
 }
 
-/* Starts a second launcher, for a process that the service is about to fork, and sends the socket to it to the parent; or answers
- * LAUNCHER_FAILED. */
+/* Starts a second launcher, for a process that the service is about to fork, and sends the parent the socket by which that process can
+ * reach it. If that fails, answers LAUNCHER_FAILED. */
 static void start_launcher(void)
 {
     int sockets[2] = {-1, -1};

@@ -117,8 +117,8 @@ static bool is_given(const struct worker_input *input)
     return input->bytes.data || input->fd >= 0;
 }
 
-/* Opens a file that the worker is to write once more, for the worker alone. This process closes that descriptor before it calls
- * has_released(), so that only the worker can still have it. Returns the descriptor, -1 with errno. */
+/* Makes a second descriptor, for the worker alone, of a file that the worker is to write. This process closes it before it calls
+ * has_released(), so that only the worker can still have the file open by it. Returns the descriptor, -1 with errno. */
 static int open_for_writing(int fd)
 {
     char path[32];
@@ -261,8 +261,8 @@ static bool send_request(struct running_job *run)
     return sent;
 }
 
-/* Takes a worker and sends the request to it. A worker that has died or broken the protocol before it got the request is killed and the
- * next one tried, as the file is not to blame; SL_BUSY if that happens to MAX_NEW new workers. `is_new`: take a worker that has had no
+/* Takes a worker and sends the request to it. If the worker has died or broken the protocol before it got the request, the file is not to
+ * blame: kills the worker and tries the next one. SL_BUSY if that happens to MAX_NEW new workers. `is_new`: take a worker that has had no
  * job. */
 static enum sl_code send_to_a_worker(struct running_job *run, bool is_new, struct sl_error *error)
 {
@@ -395,8 +395,8 @@ static void log_end(const struct running_job *run, pid_t pid, const struct sl_er
              LOG_STR("report", run->report));
 }
 
-/* Makes the files that the worker could write empty again, before the job is repeated. Also resets their file positions, which the
- * descriptors that were sent share with the worker's, as functions write at the position. False on failure. */
+/* Makes the files that the worker could write empty again, before the job is repeated. Also sets their positions back to the beginning:
+ * the worker's descriptors share the positions of those that were sent, and functions write at the position. False on failure. */
 static bool empty_written_files(const struct running_job *run)
 {
     bool good = true;

@@ -233,8 +233,8 @@ static bool is_place_wanted_locked(const struct worker_pool *pool)
     return pool->waiting_for_new > count_locked(pool, WORKER_ENDING) + count_locked(pool, WORKER_STARTING);
 }
 
-/* Finds an idle worker; NULL if there is none. With `is_new` one that has had no job; else the one with the most jobs, whose heap
- * already has the memory that jobs need, but not a new one while a thread waits for a new one. */
+/* Finds an idle worker; NULL if there is none. With `is_new`: one that has had no job. Otherwise: the one that has had the most jobs, as
+ * its heap already has the memory that jobs need; one without jobs is not taken while a thread waits for such a worker. */
 static struct worker_slot *find_idle_locked(struct worker_pool *pool, bool is_new)
 {
     struct worker_slot *best = NULL;
@@ -314,8 +314,8 @@ void pool_return_worker(struct worker_pool *pool, struct worker_slot *slot, uint
     pthread_mutex_lock(&pool->lock);
     const struct worker_settings *settings = &pool->settings;
     slot->state = WORKER_IDLE;
-    /* A worker with too many jobs or too large a heap is replaced, to free its memory; one with old settings, to get the new ones; any if a
-     * thread waits for a worker that has had no job, for which no other worker is starting or ending. */
+    /* A worker with too many jobs or too large a heap is replaced to free its memory, one with old settings to get the new ones. Any
+     * worker is replaced if a thread waits for one without jobs and none is starting or ending that would serve this thread. */
     if (slot->is_dead || slot->generation != pool->generation || atomic_load(&pool->is_aborted) ||
         (settings->max_jobs && slot->jobs >= settings->max_jobs) ||
         (settings->max_heap && heap >= settings->max_heap) || is_place_wanted_locked(pool))
