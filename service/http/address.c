@@ -71,7 +71,7 @@ static uint64_t rotate(uint64_t v, int by)
     return v << by | v >> (64 - by);
 }
 
-/* xoshiro256**: ids must be unique, not secret. */
+/* Returns the next random number for ids, by xoshiro256**: ids must be unique, but need not be secret. */
 static uint64_t next_random(struct http_server *server)
 {
     uint64_t *s = server->random;

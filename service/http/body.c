@@ -83,7 +83,8 @@ static void end_count(struct request *r)
     address_remove_entry(r->server, entry);
 }
 
-/* Notes why the body cannot be read, and wakes the reader; only the first failure counts. `detail` may be NULL. */
+/* Notes why the body cannot be read, and wakes the reader. Only the first failure counts; 413 is also counted in the metrics. `detail`
+ * may be NULL. */
 void body_fail(struct request *r, int status, const char *detail)
 {
     struct request_body *body = &r->body;

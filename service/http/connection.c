@@ -196,7 +196,8 @@ static enum connection_timeout body_timeout(const struct request *r)
     return r->x.route ? r->server->body_timeouts[r->route_index] : TIMEOUT_BODY;
 }
 
-/* Makes a request from a complete head; returns the bytes used, 0 if the head is incomplete. */
+/* Makes a request from a complete head. Returns the bytes used: 0 if the head is incomplete, all bytes if it was refused, as it is not
+ * known then where a next request begins. */
 static size_t receive_head(struct connection *c, struct sl_bytes data)
 {
     static const struct {
@@ -274,7 +275,8 @@ static void continue_request(struct connection *c)
         request_start(r);
 }
 
-/* Parses as much as possible; keeps the rest in `pending`. Bytes after a complete request wait for the end of its response. */
+/* Parses as much as possible and keeps the rest in `pending`. Sends 100 Continue if a client waits for it before it sends the body. Bytes
+ * after a complete request wait for the end of its response. */
 static void connection_consume(struct connection *c, struct sl_bytes data)
 {
     size_t at = 0;

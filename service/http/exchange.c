@@ -108,7 +108,7 @@ static void drop_body(struct request *r)
     http_reply_error(&r->x, r->body.failed_status ? r->body.failed_status : 413, r->body.failed_detail);
 }
 
-/* The fiber of a request: runs the handler, sends the response, reads what is left of the body. */
+/* The fiber of a request: runs the handler, sends the response, writes the access log, and reads what is left of the body. */
 static void exchange_run(void *arg)
 {
     struct request *r = arg;

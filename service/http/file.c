@@ -119,7 +119,8 @@ static bool parse_number(struct sl_str text, size_t *at, uint64_t *number)
 
 enum http_byte_range { RANGE_NONE, RANGE_ONE, RANGE_UNSATISFIABLE };
 
-/* Parses the header Range for a file of `size` bytes. RANGE_NONE for several ranges or a malformed one: the whole file is sent. */
+/* Parses the header Range for a file of `size` bytes. RANGE_NONE if it is malformed or has several ranges: the whole file is sent.
+ * RANGE_UNSATISFIABLE if no byte of the file is in the range. */
 static enum http_byte_range parse_range(struct sl_str text, uint64_t size, struct file_part *part)
 {
     size_t at = 6; /* after "bytes=" */

@@ -95,7 +95,8 @@ bool multipart_boundary(struct sl_str content_type, struct sl_str *boundary)
 }
 
 /* ---- part headers ---- */
-/* Removes the backslashes of a quoted value before quotes and backslashes. Others are part of the value, as in a Windows path. */
+/* In a quoted value, removes each backslash that precedes a quote or a backslash. Any other backslash is part of the value, as in a
+ * Windows path. Data NULL when out of memory. */
 static struct sl_str unescape(struct sl_arena *arena, struct sl_str text, bool quoted)
 {
     if (!quoted || !memchr(text.data, '\\', text.size))
@@ -157,7 +158,7 @@ struct sl_str multipart_file_name(const struct multipart *m)
 
 /* ---- the stream ---- */
 
-/* NULL for a bad boundary, and when out of memory. */
+/* Allocates a parser in the arena. NULL if the boundary has an invalid length, or when out of memory. */
 struct multipart *multipart_new(struct sl_arena *arena, struct sl_str boundary,
                                 const struct multipart_callbacks *callbacks)
 {
@@ -243,7 +244,7 @@ static enum sl_code delimiter_found(struct multipart *m, struct sl_error *error)
     return in_part && m->callbacks.end ? m->callbacks.end(m->callbacks.arg, error) : SL_OK;
 }
 
-/* Reads one of the two bytes after a delimiter: CR LF, a new part, or "--", the end of the body. Skips blanks before them. */
+/* Reads one of the two bytes after a delimiter: CR LF begins a new part, "--" ends the body. Skips blanks before them. */
 static enum sl_code read_tail(struct multipart *m, struct sl_bytes *in, struct sl_error *error)
 {
     uint8_t c = *in->data;

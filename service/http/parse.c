@@ -441,7 +441,8 @@ static void refuse_body(struct request *r, int status, const char *detail)
     body_fail(r, status, detail);
 }
 
-/* Refuses a chunked body whose framing outweighs its content: it would only keep the server busy. */
+/* Refuses a chunked body whose framing outweighs its content, as it would only keep the server busy; and trailers that are longer than a
+ * head may be. */
 static void check_framing(struct request *r)
 {
     struct request_body *body = &r->body;

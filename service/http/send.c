@@ -280,8 +280,8 @@ static bool write_bufs(struct request *r, uv_buf_t *bufs, unsigned count)
             fiber_suspend_uncancellable(); /* the buffers are in use until then */
         if (!rest_is_written(r))
             return false;
-        if (!r->connection
-                 ->tls) /* libuv has written all of it; with TLS only what was encrypted, so the loop goes on */
+        /* Without TLS libuv has written everything; with TLS only what was encrypted, so the loop goes on. */
+        if (!r->connection->tls)
             return true;
     }
     return false;

@@ -483,7 +483,7 @@ static bool copy_routes(struct http_server *server, size_t index, size_t *at)
     return true;
 }
 
-/* Applies the path prefixes of a new configuration to the routes. When out of memory, the rest keeps the old ones. */
+/* Applies the path prefixes of a new configuration to the routes. When out of memory, the remaining routes keep their old prefixes. */
 static void renew_prefixes(struct http_server *server)
 {
     const struct http_family *const *families = server->options.families;

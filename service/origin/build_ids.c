@@ -182,7 +182,7 @@ static enum sl_code list_names(const void *context, struct sl_buf *text, uint64_
                                        : sl_fail(error, SL_NOT_FOUND, "the directory has no file with this build id");
 }
 
-/* Only for directories, as other sources cannot be listed, with a layout that has build ids in its paths. */
+/* Finds nothing unless the source is a directory, as other sources cannot be listed, and its layout has build ids in its paths. */
 enum sl_code origin_build_id(const struct source *source, const struct object_id *id, struct sl_arena *arena,
                              struct sl_str *build_id)
 {

@@ -26,7 +26,8 @@ void sentry_clear_cache(void)
 
 /* ---- URLs and credentials ---- */
 
-/* Drops a fragment of the base URL; appends "/" to one without a path; keeps its own query. Data NULL when out of memory. */
+/* Appends the pairs to the query that the base URL may have. Drops a fragment of the base URL; appends "/" if it has no path. Data NULL
+ * when out of memory. */
 struct sl_str sentry_url(struct sl_arena *arena, struct sl_str base, const struct query_pair *pairs, size_t count)
 {
     struct sl_buf url = {0};

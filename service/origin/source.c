@@ -355,7 +355,7 @@ static bool host_allowed(const struct source_policy *policy, struct sl_str host)
     return policy->sentry_host_count == 0;
 }
 
-/* Reads a Sentry project: its URL, and a token or cookies. */
+/* Reads a Sentry project: its URL, and either a token or cookies. */
 static void read_sentry(struct source_schema_reader *r, struct source *source)
 {
     read_url(r, &source->url);

@@ -63,7 +63,8 @@ static enum sl_code parse_last(struct sl_str text, uint32_t *last, struct sl_err
     return SL_OK;
 }
 
-/* Downloads lastid.txt and appends its number to `text`. SL_MALFORMED if it is no number; else the error of the download. */
+/* Downloads lastid.txt and appends its number to `text`. SL_MALFORMED if the file contains no valid number or is too large; else the
+ * error of the download. */
 static enum sl_code fetch_last(const struct source *source, struct sl_arena *arena, struct sl_buf *text,
                                struct sl_error *error)
 {

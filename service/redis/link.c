@@ -177,7 +177,8 @@ static bool is_replica_answer(const redisReply *reply)
     return reply->type == REDIS_REPLY_ERROR && sl_str_starts(sl_str(reply->str), SL_STR("READONLY "));
 }
 
-/* Gives a reply to the oldest unanswered command, as Redis answers in the order of the commands. */
+/* Gives a reply to the oldest unanswered command, as Redis answers commands in order. If there is none, the reply is a message of the
+ * subscribed channel; on a connection without a subscription it is an error. */
 static void link_reply(struct redis *redis, const redisReply *reply)
 {
     struct redis_connection *link = redis->link;

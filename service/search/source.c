@@ -164,7 +164,8 @@ static void make_etag(const struct cache_key *key, const struct cache_item *item
     snprintf(out + size, 64 - size, "-%zx-%llx\"", item->mapping.bytes.size, (unsigned long long)item->time_created);
 }
 
-/* Runs the search and gets the original bytes of the chosen file from the cache. Without a chosen file the result is SL_NOT_FOUND. */
+/* Runs the search, gets the original bytes of the chosen file from the cache, and makes their ETag. If no file was chosen the result is
+ * SL_NOT_FOUND. */
 static void get_chosen(struct search *search, struct file_lookup *result)
 {
     *result = (struct file_lookup){.code = SL_NOT_FOUND, .error = {.code = SL_NOT_FOUND}};

@@ -128,7 +128,8 @@ static bool page_follows(const struct object_list *objects, char last[OBJECT_NAM
     return true;
 }
 
-/* Lists page by page. A server that repeats names, or whose list does not end, must not keep this fiber forever: SL_DOWNLOAD_ERROR. */
+/* Lists page by page, and records after each page whether the store responds. A server that repeats names, or whose list does not end,
+ * must not keep this fiber forever: SL_DOWNLOAD_ERROR. */
 enum sl_code remote_list(const char *prefix, const char *after, remote_listener *each, void *arg,
                          struct sl_error *error)
 {

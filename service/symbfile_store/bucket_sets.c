@@ -299,7 +299,7 @@ bool remote_add(const struct symbfile_upload_set *a, struct symbfile_failure *fa
 
 /* ---- look-ups ---- */
 
-struct staged_upload { /* the incomplete set of a kind that got a part last */
+struct staged_upload { /* among the incomplete sets of one kind, the one that got a part last */
     size_t skip;       /* length of "<root><aa>/<file id>/parts/" */
     enum symbfile_kind kind;
     char name[SET_NAME], modified[40]; /* name of its directory; time when it got the part */
@@ -328,7 +328,8 @@ static int64_t parse_seconds(const char *modified)
     return strptime(modified, "%Y-%m-%dT%H:%M:%S", &tm) ? (int64_t)timegm(&tm) : 0;
 }
 
-/* Fills in the incomplete set of a kind that got a part last, with its parts. `*known` is set to true only if there is one. */
+/* Among the incomplete sets of this kind, takes the one that got a part last, and fills in `set` and its parts. `*known` is set to true
+ * only if there is one. */
 static enum sl_code staged_status(const struct symbfile_key *file_key, enum symbfile_kind kind,
                                   struct symbfile_set *set, bool *known, struct sl_error *error)
 {
@@ -416,7 +417,7 @@ static bool note_expired(void *arg, const struct object_entry *object)
     return expired->count < MAX_LISTED_OBJECTS;
 }
 
-/* Parses "symbfiles/open/<scope>/<file id>/<parts>". False for other names. */
+/* Parses "symbfiles/open/<scope>/<file id>/<parts>"; the scope "global" stands for the empty one. False for other names. */
 static bool parse_open_name(const char *name, struct symbfile_key *file_key, char parts[SET_NAME])
 {
     char scope[SYMBFILE_SCOPE] = "", hex[FILE_ID_HEX] = "", rest[SET_NAME] = "";

@@ -291,7 +291,8 @@ static enum sl_code send_to_a_worker(struct running_job *run, bool is_new, struc
 
 /* ---- the answer ---- */
 
-/* Copies the result in the answer to the caller's, and lets the function check it. False if its size or contents are invalid. */
+/* Copies the result in the answer to the caller's, and lets the function check it. If its size or contents are invalid, returns false,
+ * and the caller's result is all zeros. */
 static bool take_result(struct running_job *run)
 {
     const struct worker_function *function = run->function;
