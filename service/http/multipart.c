@@ -186,9 +186,9 @@ static enum sl_code pass_contents(struct multipart *m, const void *data, size_t 
     return m->callbacks.data(m->callbacks.arg, (struct sl_bytes){data, size}, error);
 }
 
-/* Passes contents on up to the next delimiter. Returns at its end with m->matched == m->delimiter_size, else with all of `*in` used; a
- * begun delimiter at the end of `*in` is held back as m->matched, of which m->assumed bytes are no content. The delimiter has CR only as
- * its first byte, so after a mismatch no shorter prefix of it can match, and the search continues at the mismatching byte. */
+/* Passes contents on up to the next delimiter. At its end returns with m->matched == m->delimiter_size; without one, all of `*in` is
+ * used. If `*in` ends within a delimiter, m->matched bytes of it are held back, of which m->assumed are no content. The delimiter has CR
+ * only as its first byte: so after a mismatch no shorter prefix can match, and the search continues at the mismatching byte. */
 static enum sl_code scan_data(struct multipart *m, struct sl_bytes *in, struct sl_error *error)
 {
     const uint8_t *start = in->data, *end = in->data + in->size, *at = start;
@@ -292,6 +292,7 @@ static enum sl_code read_headers(struct multipart *m, struct sl_bytes *in, struc
     return SL_OK;
 }
 
+/* Each function called here removes the bytes that it has used from `data`. Bytes after the last delimiter are ignored. */
 enum sl_code multipart_feed(struct multipart *m, struct sl_bytes data, struct sl_error *error)
 {
     enum sl_code code = SL_OK;

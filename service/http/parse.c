@@ -247,8 +247,8 @@ static bool is_token_char(char c)
     return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
-/* Answers a well-formed request whose method llhttp does not know with 405, or 404 if its path is unknown. False if the request line is
- * malformed, or llhttp has refused something else. */
+/* If llhttp has refused a head only for its method, which it does not know, answers with 405, or with 404 if the path is unknown. False
+ * if the request line is malformed, or llhttp has refused something else. */
 static bool refuse_unknown_method(struct request *r, struct sl_bytes head)
 {
     const char *line = (const char *)head.data, *end = memchr(line, '\r', head.size);

@@ -105,6 +105,7 @@ static void start_tick(struct http_server *server)
 }
 
 /* ---- connections ---- */
+/* Returns the gauge that counts the connection: by its state or, while a response is written, GAUGE_WRITING. */
 static enum connection_gauge choose_gauge(const struct connection *c)
 {
     /* STATE_IDLE has the value 0, GAUGE_IDLE */

@@ -165,8 +165,8 @@ static struct sl_str make_path(struct sl_arena *arena, struct sl_str before, str
     return sl_buf_move_to_arena(&path, arena);
 }
 
-/* Sets the address `<endpoint>/<bucket>/<key>`, with https unless the endpoint has a scheme. False if that is not a URL, or when out of
- * memory. */
+/* Sets the address `<endpoint>/<bucket>/<key>`; it begins with https:// if the endpoint states no scheme. False if the endpoint is not a
+ * URL, or when out of memory. */
 static bool at_endpoint(struct sl_arena *arena, const struct bucket_config *bucket, struct sl_str key,
                         struct aws_signing *out)
 {

@@ -175,8 +175,8 @@ static enum sl_code from_instance(struct keys_request *a)
 
 /* ---- web identity: AssumeRoleWithWebIdentity, AWS Security Token Service API Reference ---- */
 
-/* Converts an error response of the Security Token Service. With a readable error code, which becomes the message, it is
- * SL_PERMISSION_DENIED; but overload (5xx, 429) is temporary: SL_DOWNLOAD_ERROR, which fetch tries again. */
+/* Converts an error response of the Security Token Service. SL_DOWNLOAD_ERROR, after which fetch tries again, if the service is
+ * overloaded (5xx, 429) or the response contains no error code. Otherwise SL_PERMISSION_DENIED, with that error code as the message. */
 static enum sl_code sts_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     struct xml_text code = {.name = "Code"};

@@ -187,7 +187,7 @@ static struct sl_str pdb_bundle(struct layout_parts *p, bool ssqp)
 /* ---- layouts ---- */
 
 /* Adds the paths of a source bundle in the native layout: beside the debug file of this object type, and beside the Breakpad file unless
- * that is the same path. BLOCK_PDB, for example, means the function pdb. */
+ * that is the same path. Adds none for object types whose source bundles the layout does not store. */
 static void native_bundle(struct layout_parts *p, struct paths *out)
 {
     switch (object_type_rows[p->id->type].bundle) {

@@ -51,8 +51,8 @@ static struct sl_str pointer_path(struct sl_arena *arena, const struct source *s
     return sl_buf_move_to_arena(&text, arena);
 }
 
-/* Adds the files of one type that the source may have and, in the directory of the first, `file.ptr`, a file with the path of another file.
- * False when out of memory. */
+/* Adds the files of one type that the source may have. If there may be a `file.ptr` (a file that contains the path of another one), adds
+ * that too, in the directory of the first file. False when out of memory. */
 static bool list_type(const struct source *source, const struct object_id *id, enum file_type type,
                       struct sl_arena *arena, struct remote_file *files, size_t *count)
 {

@@ -297,6 +297,7 @@ static const char *file_url(struct sl_arena *arena, const struct remote_file *fi
     return file->url.size ? file->url.data : sentry_url(arena, file->source->url, &pair, 1).data;
 }
 
+/* Downloads a file that Sentry has listed. SL_BUSY when out of memory; other errors are those of fetch_get(). */
 enum sl_code sentry_fetch(const struct remote_file *file, int fd, struct sl_error *error)
 {
     struct sl_arena arena = {0};

@@ -322,8 +322,8 @@ static struct sl_str unescaped(struct sl_arena *arena, struct sl_str text)
     return (struct sl_str){out, size};
 }
 
-/* Reads a Google bucket, and a service account's key with its e-mail address, or a token. With both, the token is dropped; a key without an
- * address is dropped if there is a token, else reported. */
+/* Reads a Google bucket and its credentials: a service account's key and e-mail address, or a token. If all three are there, the token is
+ * dropped. If only one of key and address is there, the token is used; without a token that is reported. */
 static void read_gcs(struct source_schema_reader *r, struct source *source)
 {
     read_bucket(r, &source->bucket.gcs_name, &source->bucket.prefix);

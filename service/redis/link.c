@@ -388,8 +388,8 @@ void redis_close(struct redis *redis)
     free(redis);
 }
 
-/* Waits until the connection is ready, or one attempt to connect has failed; starts that if there is none in progress. At the time `end_ms`
- * the attempt is given up. */
+/* Waits until the connection is ready, or an attempt to connect has failed. Starts an attempt if none is in progress. If the connection
+ * is not ready at the time `end_ms`, gives up the attempt. */
 static enum redis_result ready(struct redis *redis, uint64_t end_ms)
 {
     if (redis->state == REDIS_DOWN) {

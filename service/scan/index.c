@@ -358,9 +358,9 @@ struct companion_search {
     size_t count; /* as scan_find_companion returns it */
 };
 
-/* Looks for the file with the path s->path in s->package. The index can only be searched by the last component of a path, so this compares
- * all files of that name. Sets s->count to 1 if found, SIZE_MAX when out of memory. Reads the mapping, so it runs under the SIGBUS
- * guard. */
+/* Looks for the file with the path s->path in s->package. The index can only be searched by the last component of a path, so this
+ * compares all files of that name. Sets s->count to 1 if it is found, 0 if not, SIZE_MAX when out of memory. Reads the mapping, so it
+ * runs under the SIGBUS guard. */
 static void find_beside(void *arg)
 {
     enum { MAX_LOOKED_AT = 10000 }; /* bounds the search when very many packages have a file of this name */

@@ -125,9 +125,8 @@ static bool is_of_scan(const struct sweeping *s, const char *name)
     return false;
 }
 
-/* Pool work: removes two kinds of files. Temporary files ("new-...") that are older than an hour: a process left them behind when it
- * died. Indexes that are older than a week and belong to no configured scan: they are kept that long as the configuration may come back.
- * */
+/* Pool work: removes two kinds of files. Temporary files ("new-...") older than an hour: a process left them behind when it died. Indexes
+ * older than a week that belong to no configured scan: they are kept so long as the configuration may come back. */
 static void sweep(void *arg)
 {
     enum { TMP_LIFE_S = 3600, INDEX_LIFE_S = 7 * 24 * 3600 };

@@ -358,8 +358,8 @@ static void choose_better(const struct supplied_objects *objects, struct object_
     }
 }
 
-/* The object of a module with a debug id is found by that id, or by an object's code id that begins with it; of a module with only a code
- * id by that; of one without ids by its file name. */
+/* If the module has a debug id, finds the object by that id, or by a code id that begins with it. If it has only a code id, finds the
+ * object by that; if it has no id, by its file name. */
 struct supplied_object *supplied_objects_find(const struct supplied_objects *objects, const struct search_target *use,
                                               const struct object_id *id)
 {

@@ -72,8 +72,8 @@ static enum sl_code put_file(const struct store_area *area, struct sl_str name, 
     return call.status == 404 ? sl_fail(error, SL_INTERNAL, "%s", object_no_bucket) : code;
 }
 
-/* Uploads the temporary file with its properties as metadata, and discards it in any case. With `conflict` only if the object still has the
- * version of `before` (NULL: if there is no object); `conflict` NULL: without a condition. */
+/* Uploads the temporary file with its properties as metadata, and discards it in any case. If `conflict` is not NULL, uploads only if the
+ * object still has the version of `before` or, if `before` is NULL, only if there is no object (put_file). */
 static enum sl_code put_described(const struct store_area *area, struct sl_str name, struct store_tmp_file *work,
                                   const struct store_meta *meta, const char *media_type,
                                   const struct store_meta *before, bool *conflict, struct sl_error *error)

@@ -157,8 +157,8 @@ bool answers_current(void)
     return answers.checked_ms && loop_now_ms() - answers.checked_ms < LOOK_EVERY_MS;
 }
 
-/* Reads the generation of the store and drops the cached answers if it has changed. If another fiber is reading it, waits for that one
- * instead. */
+/* Reads the generation of the store, and drops the cached answers if it has changed. If another fiber is reading it, waits for that fiber
+ * instead. SL_DOWNLOAD_ERROR at once if the store failed within the last two seconds (store_is_down). */
 enum sl_code answers_refresh(struct sl_error *error)
 {
     while (answers.is_reading)

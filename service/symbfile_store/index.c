@@ -347,8 +347,8 @@ static enum sl_code run_search(struct symbfile_search *s, struct sl_error *error
     return sl_fail(error, SL_DOWNLOAD_ERROR, "cannot read the upload store: %.200s", s->error.message);
 }
 
-/* Sets s->answer to the cached answer, unless `ignores_cache`, or searches. While the store does not respond, a cached answer that found
- * something is still used, but a cached "nothing found" is not: then the result is SL_DOWNLOAD_ERROR. */
+/* Sets s->answer: to the cached answer, unless `ignores_cache` is true or there is none; otherwise by a search, whose result is cached.
+ * While the store does not respond, a cached answer that found something is still used; without one the result is SL_DOWNLOAD_ERROR. */
 static enum sl_code get_answer(struct symbfile_search *s, bool ignores_cache, struct sl_error *error)
 {
     char text[ANSWER_KEY];

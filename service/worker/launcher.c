@@ -60,8 +60,8 @@ static bool send_to_parent(const struct launcher_message *message, const int *fd
 
 /* ---- workers ---- */
 
-/* Waits for the children that have ended, removes them from the list, and reports the deaths of workers to the parent. No other function
- * waits for children, so the kernel does not reuse a pid that is still in the list. */
+/* For each child that has ended: gets its wait status, removes it from the list and, if it is a worker, reports its death to the parent.
+ * No other function waits for children, so the kernel does not reuse a pid that is still in the list. */
 static void reap(void)
 {
     for (size_t i = 0; i < self.child_count;) {
