@@ -452,7 +452,8 @@ static void handshake_done(struct connection *c)
     server_timer(c, c->reserve ? TIMEOUT_RESERVE : TIMEOUT_HEADER);
 }
 
-/* TLS failed: ends the connection, at once if a request runs, which could not be answered any more. */
+/* TLS failed: logs and counts that, and ends the connection. If a request runs, ends it at once, as the request could not be answered any
+ * more. */
 static void tls_broken(struct connection *c)
 {
     log_debug("http", "TLS failed", LOG_STR("client", connection_peer(c)), LOG_STR("error", tls_failure(c->tls)));

@@ -211,7 +211,7 @@ void http_reply_file(struct http_exchange *x, const char *content_type, struct s
 }
 
 /* ---- the server's own errors ---- */
-/* Sets the body of an error response for routes whose API has no format of its own (http_family.error). */
+/* Responds with the error in the server's own format, for routes whose API has none of its own (http_family.error). */
 static void reply_in_own_form(struct http_exchange *x, int status, const char *detail)
 {
     if (status == 404 || status == 405)

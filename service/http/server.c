@@ -74,7 +74,8 @@ static struct connection *first_due(const struct http_server *server, size_t tim
 
 static void resume_listeners(struct http_server *server);
 
-/* Handles all timeouts that are due. The timer stops when there are no connections. */
+/* Handles all timeouts that are due, and lets paused listeners accept again if there is room. The timer stops when there are no
+ * connections. */
 static void on_tick(uv_timer_t *timer)
 {
     struct http_server *server = timer->data;

@@ -208,7 +208,8 @@ static enum sl_code keep_xml(struct keys_request *a, struct sl_str xml)
     return code;
 }
 
-/* Returns the URL of the Security Token Service of the bucket's region. NULL when out of memory. */
+/* Returns the URL of the Security Token Service: the one in AWS_ENDPOINT_URL_STS or, without it, Amazon's for the bucket's region. NULL
+ * when out of memory. */
 static const char *sts_url(struct keys_request *a)
 {
     const char *own = credentials_variable("AWS_ENDPOINT_URL_STS");

@@ -145,7 +145,7 @@ static void sweep(void *arg)
         closedir(dir);
 }
 
-/* Deletes old indexes of scans that are no longer configured. */
+/* Deletes old indexes of scans that are no longer configured, and old temporary files, on the pool. */
 static void sweep_indexes(void)
 {
     struct sweeping sweeping = {.cache_dir = scan_config->cache_dir};

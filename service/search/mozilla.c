@@ -360,7 +360,7 @@ static enum sl_code request_from_stores(const struct mozilla_store_request *requ
     return missing.code;
 }
 
-/* The kind's `compute`: makes the entry, and gives its statistics to all look-ups that wait for it. */
+/* The kind's `compute`: makes the entry, gives its statistics to all look-ups that wait for it, and counts failures in the metrics. */
 static enum sl_code mozilla_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                     struct sl_error *error)
 {

@@ -483,8 +483,8 @@ static enum sl_code take_answer(struct running_job *run, struct worker_outcome *
 
 /* ---- the call ---- */
 
-/* One attempt to run the job: sends the request and waits for its end, `*end`. What worker_begin(), worker_take_answer() or
- * worker_finish() have done of that for the first attempt is not done again. */
+/* Makes one attempt to run the job: sends the request and waits for its end, `*end`. If worker_begin(), worker_take_answer() or
+ * worker_finish() have done a part of the first attempt, that part is not done again. */
 static enum sl_code run_turn(struct running_job *run, bool is_new, enum job_end *end, struct sl_error *error)
 {
     enum sl_code code = run->is_sent ? SL_OK : send_to_a_worker(run, is_new, error);

@@ -152,7 +152,7 @@ void pool_retire_old(struct worker_pool *pool)
 }
 
 /* ---- messages of the launcher ---- */
-/* The launcher has started a worker: makes it available. */
+/* The launcher has started a worker: makes it available, or ends it if the settings have changed since the request to start it. */
 static void on_start_locked(struct worker_pool *pool, struct worker_slot *slot, pid_t pid, int socket, int report)
 {
     slot->pid = pid;
