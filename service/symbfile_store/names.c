@@ -28,8 +28,8 @@ void symbfile_store_configure(const struct config *config)
     store_limits.staging_ttl_ns = config->symbfile.staging_ttl_ns;
 }
 
-/* The store's directory is the first one that is configured: the one that nodes share (symbfile.store.filesystem.path), the one of this
- * node (symbfile.store_dir), `uploads` in the cache directory. */
+/* The store's directory is symbfile.store.filesystem.path, which nodes share. If that is not configured, it is symbfile.store_dir, which
+ * belongs to this node; without that too, the directory `uploads` in the cache directory. */
 bool symbfile_store_dir(char out[512])
 {
     const char *shared = store_limits.shared_dir, *own = shared ? shared : store_limits.store_dir;
