@@ -1,6 +1,6 @@
-/* Unmaps files: deleted ones, as their disk space is freed only then, and those that were not asked for within memory_idle.
- * Files may be deleted by a cleanup of this process or another one, or by hand. Deleted files are recognized by /proc/self/maps, where the
- * kernel marks their mappings (proc_pid_maps(5)). */
+/* Unmaps cached files: those that were deleted, because the kernel frees their disk space only once no mapping is left; and those that
+ * nobody has asked for within memory_idle. Files may be deleted by a cleanup of this process or another one, or by hand. Deleted files are
+ * recognized by /proc/self/maps, where the kernel marks their mappings (proc_pid_maps(5)). */
 #include "cache/impl.h"
 
 #include <errno.h>

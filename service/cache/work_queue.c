@@ -5,7 +5,7 @@
 #include "core/metrics.h"
 
 /* Limits of fibers. DISK_FIBERS for all look-ups on disk: they are short, and the pool that runs them has few threads. HOST_FIBERS for
- * computations that download from one host: more than its concurrent downloads, so that these never wait for a fiber. */
+ * computations that download from one host: more than the downloads that may run at once, so that no download waits for a fiber. */
 enum { DISK_FIBERS = 32, HOST_FIBERS = 64 };
 
 static unsigned host_fibers = HOST_FIBERS;

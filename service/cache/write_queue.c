@@ -35,8 +35,8 @@ void write_queue_init(const struct config *config)
     fiber_group_init(&queue.group, NULL);
 }
 
-/* Returns the size of the contents to be written, in bytes; 0 for a cached error. It counts against the queue's limit while the write
- * waits or runs. */
+/* Returns the size of the contents to be written, in bytes; 0 for a cached error. This size counts against the queue's limit while the
+ * write waits or runs. */
 static uint64_t count_bytes(const struct queued_write *queued)
 {
     return queued->item ? queued->item->mapping.bytes.size : 0;
@@ -58,8 +58,8 @@ static void write_queue_refuse(struct queued_write *queued, const char *result)
 }
 
 /* ---- one write ---- */
-/* Writes to one back end. For a refresh (an entry in use is written again if the back end has deleted it as old) it first asks whether
- * the entry is there, which costs less than sending the contents: if so, the result is SHARED_SKIPPED. */
+/* Writes to one back end. A refresh, which writes an entry in use again if the back end has deleted it as old, first asks whether the entry
+ * is still there, as that costs less than sending the contents. If it is, the result is SHARED_SKIPPED. */
 static enum shared_result write_queue_store(struct shared_backend *to, const struct queued_write *queued,
                                             struct shared_entry *entry)
 {
@@ -71,7 +71,7 @@ static enum shared_result write_queue_store(struct shared_backend *to, const str
         if (there == SHARED_HIT)
             return SHARED_SKIPPED;
     }
-    if (!breaker_allows(to)) /* it was paused meanwhile, perhaps because the question above failed */
+    if (!breaker_allows(to)) /* the back end was paused meanwhile, perhaps because `exists` failed above */
         return SHARED_UNREACHABLE;
     return to->put(entry);
 }
@@ -88,8 +88,9 @@ static void store_counted(struct shared_backend *to, const struct queued_write *
         metric_add(METRIC_SHARED_BYTES, to->packed ? entry->packed.size : entry->contents.size, to->name, "out", NULL);
 }
 
-/* Removes from the write the back ends that are paused after failures, and counts each as dropped. False if none is left. `*packed`: one
- * that is left stores compressed contents; `*max_packed`: the largest size that any of these accepts, in bytes. */
+/* Removes from the write the back ends that are paused after failures, and counts each as dropped. False if no back end is left. Sets
+ * `*packed` if any of the remaining ones stores compressed contents, and `*max_packed` to the largest size in bytes that any of those
+ * accepts. */
 static bool drop_paused(struct queued_write *queued, bool *packed, uint64_t *max_packed)
 {
     bool any = false;
@@ -111,8 +112,8 @@ static bool drop_paused(struct queued_write *queued, bool *packed, uint64_t *max
     return any;
 }
 
-/* Writes the contents of an entry to its back ends. They are compressed once, for all back ends that store them compressed. If the result
- * is too large, the write is counted as skipped for these back ends. */
+/* Writes the contents of an entry to its back ends. They are compressed once, for all back ends that store them compressed. If the
+ * compressed contents are too large, the write counts as skipped for the back ends that would store them. */
 static void queued_contents(struct queued_write *queued, struct shared_entry *entry)
 {
     struct pack_job pack = {.contents = queued->item->mapping.bytes};

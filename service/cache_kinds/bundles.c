@@ -41,8 +41,8 @@ static uint64_t max_size(void)
     return configured < MAX_TEXT ? configured : MAX_TEXT;
 }
 
-/* Appends the text of a file; false if it is too large or cannot be read. Adds its size to `*work` even then, as a failed inflation
- * takes time, too. */
+/* Appends the text of a file; false if it is too large or cannot be read. Adds its size to `*work` also if it cannot be read, as a failed
+ * inflation takes time, too. */
 bool append_bundle_text(const struct sl_bundle *bundle, const struct sl_bundle_file *file, uint64_t *work,
                         struct sl_buf *text)
 {
@@ -51,9 +51,9 @@ bool append_bundle_text(const struct sl_bundle *bundle, const struct sl_bundle_f
     return sl_bundle_read(bundle, file, max_size(), text, NULL) == SL_OK;
 }
 
-/* Looks a source path up in a bundle. If the bundle has its text, appends that and the URL that the manifest gives for it, which may be
- * empty; if not, the URL by the bundle's source links. True if the bundle has a text, a link or only a manifest item for the path.
- * object->work counts the bytes that were inflated, also in vain. */
+/* Looks a source path up in a bundle. If the bundle has a text for it, appends the text and its URL in the manifest, which may be empty.
+ * Otherwise appends the URL that the bundle's source links give for the path, if any. True if the bundle has a text, a link or only a
+ * manifest item for the path. object->work counts the bytes inflated, even if that fails. */
 static bool in_bundle(struct source_object *object, struct sl_str path, struct sl_buf *text, bool *has_text,
                       struct sl_buf *url)
 {
@@ -69,8 +69,8 @@ static bool in_bundle(struct source_object *object, struct sl_str path, struct s
 
 /* ---- Portable PDB ---- */
 
-/* Appends a text that the Portable PDB contains; false if it cannot be read, is too large, or memory is out. object->work counts its
- * size even then, as a failed inflation takes time, too. */
+/* Appends a text that the Portable PDB contains; false if it is too large, cannot be read, or memory is out. Adds its size to object->work
+ * unless it is too large: a failed inflation takes time, too. */
 static bool embedded_text(struct source_object *object, const struct sl_ppdb_source *source, struct sl_buf *out)
 {
     struct sl_arena scratch = {0};

@@ -5,8 +5,9 @@
 
 #include "core/log.h"
 
-/* Gets a companion file; `*item` is NULL, with SL_OK, if it cannot be had. `*incomplete` becomes true if it may exist nevertheless: not
- * for "not found", nor for "access denied", with which some stores answer for missing files. Fails only with SL_CANCELLED and SL_BUSY. */
+/* Gets a companion file; `*item` is NULL, with SL_OK, if it cannot be had. `*incomplete` becomes true if the file may exist nevertheless,
+ * that is after every error but "not found" and "access denied", which some stores answer for missing files. Fails only with SL_CANCELLED
+ * and SL_BUSY. */
 static enum sl_code kinds_companions_get(const struct object_request *request, struct sl_arena *arena,
                                          struct cache_item **item, bool *incomplete, struct sl_error *error)
 {
@@ -19,7 +20,7 @@ static enum sl_code kinds_companions_get(const struct object_request *request, s
     return SL_OK;
 }
 
-/* Gets the DWARF package of the object: the file `<name of the object's file>.dwp` of the same source. SL_OK without it, too. */
+/* Gets the DWARF package of the object: the file `<name of the object's file>.dwp` of the same source. SL_OK even if it is not found. */
 static enum sl_code get_package(const struct object_request *request, struct sl_arena *arena,
                                 struct companion_items *items, struct sl_error *error)
 {
@@ -32,7 +33,8 @@ static enum sl_code get_package(const struct object_request *request, struct sl_
     return kinds_companions_get(&package, arena, &items->package, &items->incomplete, error);
 }
 
-/* Gets the supplementary file (dwz) by its build id: the first of the files that the source may have for this id. SL_OK without it, too. */
+/* Gets the supplementary file (dwz) by its build id: tries the files that the source may have for this id, until one is found. SL_OK even
+ * if none is found. */
 static enum sl_code get_supplementary(const struct object_request *request, const struct companion_wants *wants,
                                       struct sl_arena *arena, struct companion_items *items, struct sl_error *error)
 {

@@ -2,9 +2,9 @@
 
 enum { LOCATION_PARTS = 8 };
 
-/* Writes the texts of a cache key that identify a file: its source and location, and its checksum if different files may be had from this
- * location by their checksum: from servers that require one, or an index, where it is the file's version. Returns the number of texts,
- * LOCATION_PARTS. */
+/* Writes the texts of a cache key that identify a file: source, location and, where the location alone does not, its checksum. That is so
+ * for servers that require a checksum, and for files of an index (source.index), whose checksum is their version. Returns the number of
+ * texts, LOCATION_PARTS; unused ones are empty. */
 static size_t add_location(const struct object_request *request, struct sl_str parts[LOCATION_PARTS])
 {
     const struct remote_file *file = request->file;
@@ -50,7 +50,7 @@ bool object_request_key(const struct object_request *request, struct sl_arena *a
 
 bool symcache_request_key(const struct symcache_request *request, struct sl_arena *arena, struct cache_key *key)
 {
-    /* scope, object, two more files with a title, two options */
+    /* room for: the scope (3 texts), the object, a BCSymbolMap and a line mapping with a title each, and two options */
     struct sl_str parts[3 + LOCATION_PARTS + 2 * (1 + LOCATION_PARTS) + 2], scope = request->scope;
     size_t count = 0;
     parts[count++] = SL_STR("scope: ");

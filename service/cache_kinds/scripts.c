@@ -107,8 +107,8 @@ static enum sl_code take_unreadable(struct cache_item *item, struct script_facts
     return pool_call(POOL_CONVERT, hash_script, &hashing, error);
 }
 
-/* Has a worker find the debug id and source map reference of a script, and its hash. `map` gets the reference, unless that is a data URL.
- * A script that cannot be read counts as one without both. */
+/* Has a worker find the debug id and source map reference of a script, and its hash. `map` receives the reference, unless that is a data
+ * URL. A script that cannot be read counts as one without debug id and reference. */
 static enum sl_code look_at_script(struct cache_item *item, struct script_facts *facts, struct sl_buf *map,
                                    struct sl_error *error)
 {

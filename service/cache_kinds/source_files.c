@@ -15,8 +15,8 @@
 
 enum { MAX_MAP_URL = 512 }; /* bytes of a source map's URL in a header, with its NUL; longer ones are ignored */
 
-/* Sets `*text` to the UTF-8 text of the file: its bytes without byte order mark or, converted, `scratch`. With `is_utf8` the file must be
- * UTF-8; otherwise its encoding is detected. False if it is not text. */
+/* Sets `*text` to the text of the file as UTF-8: the bytes themselves, without a byte order mark, or their conversion in `scratch`. With
+ * `is_utf8` the file must be UTF-8; otherwise its encoding is detected. False if it is not text. */
 static bool decode_text(bool is_utf8, struct sl_bytes bytes, struct sl_buf *scratch, struct sl_str *text)
 {
     *text = (struct sl_str){(const char *)bytes.data, bytes.size};
@@ -115,8 +115,8 @@ static bool may_follow(void *arg, const char *url)
     return allowed;
 }
 
-/* Called for each header field of the response. Keeps the URL of the source map if it is `SourceMap` (ECMA-426, 11.1.2.1), or its obsolete
- * name X-SourceMap, unless `SourceMap` was seen before. Of equal fields the last one wins. */
+/* Called for each header field of the response. Keeps the URL of the source map from `SourceMap` (ECMA-426, 11.1.2.1) or, if that is
+ * missing, from the obsolete X-SourceMap. If a field occurs twice, the later one counts. */
 static void note_map(void *arg, struct sl_str name, struct sl_str value)
 {
     struct web_file *web = arg;

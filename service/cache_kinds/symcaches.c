@@ -35,8 +35,9 @@ static struct sl_str map_name(void *arg, struct sl_str name)
     return sl_bcsymbolmap_resolve(r->map, name);
 }
 
-/* Translates a file and line: first the file's names by the BCSymbolMap, as the il2cpp line mapping has the paths that result from that;
- * then a C++ line to a C# line by the line mapping. True if something changed. Sets r->no_memory when out of memory. */
+/* Translates a file and line. First the BCSymbolMap, if given, replaces the file's names. Then the il2cpp line mapping, if given, is
+ * searched for the resulting path, and replaces the C++ file and line by those of the C# source. True if something changed. Sets
+ * r->no_memory when out of memory. */
 static bool map_line(void *arg, const struct sl_file *file, uint32_t line, struct sl_file *new_file, uint32_t *new_line)
 {
     struct rewriting *r = arg;
@@ -54,7 +55,7 @@ static bool map_line(void *arg, const struct sl_file *file, uint32_t line, struc
     if (path.failed) {
         atomic_store(&r->no_memory, true);
     } else if (sl_il2cpp_lookup(r->lines, sl_buf_view(&path), line, &csharp,
-                                &csharp_line)) { /* the map kept the line */
+                                &csharp_line)) { /* `line`: the BCSymbolMap has changed only names */
         new_file->comp_dir = new_file->directory = (struct sl_str){NULL, 0};
         new_file->name = csharp; /* a whole path */
         *new_line = csharp_line;

@@ -118,9 +118,9 @@ struct debug_file {
 
 struct input;
 
-/* Searches for the debug information of an object that was read from `path`: Mach-O in the .dSYM bundles `dsym_hints` and beside it, ELF by
- * build id and debug link, also below `directories`, PE and WASM beside it. Both lists end with NULL or are NULL; without `directories`,
- * /usr/lib/debug is searched. False when no file belongs to the object: the notes of `input` (may be NULL) then say what was searched, or
+/* Searches for the debug information of an object that was read from `path`. For Mach-O: in the .dSYM bundles `dsym_hints`, then beside the
+ * file; for ELF: by build id and debug link, also below `directories` (NULL: /usr/lib/debug); for PE and WASM: beside the file. Both lists
+ * end with NULL or are NULL. False when no file belongs to the object: the notes of `input` (may be NULL) then say what was searched, or
  * why a file that was found is not the right one. The caller closes `file` in either case. */
 bool debug_file_find(const struct sl_object *object, const char *path, const char *const *directories,
                      const char *const *dsym_hints, struct debug_file *file, struct input *input);

@@ -433,8 +433,8 @@ static bool read_size(const char *text, uint64_t *bytes)
            size_parse(sl_str(whole), bytes);
 }
 
-/* The command: checks the options, and packs the sources of the given files or, with --jvm, of a JVM project. Returns the exit status; with
- * 2, a usage error, it has printed where to find help. An --id that is no debug id is compared with code ids only. */
+/* The command: checks the options, and packs the sources of the given files or, with --jvm, of a JVM project. An --id that is no debug id
+ * is compared with code ids only. Returns the exit status; after a usage error (2) it has also printed where to find help. */
 static int bundle_run(const struct options *o)
 {
     struct bundle_run b = {.o = o, .list = option_given(o, "list"), .json = option_given(o, "json")};

@@ -43,14 +43,14 @@ static bool is_one_of(struct sl_str name, const char *const *names, size_t count
     return false;
 }
 
-/* True if the pattern matches the whole path. Compares both name by name, between slashes; `**` matches any number of names. Names and
- * patterns that are too long do not match, nor paths that need a recursion deeper than MAX_DEPTH. */
+/* True if the pattern matches the whole path. Compares them component by component; `**` matches any number of components. Components that
+ * are too long do not match, nor paths that need a recursion deeper than MAX_DEPTH. */
 static bool matches(const char *pattern, const char *path, unsigned depth)
 {
     char part[MAX_PATTERN], name[256];
     size_t size = strcspn(pattern, "/"), length = strcspn(path, "/");
     bool last = pattern[size] == '\0'; /* `part` is the last name of the pattern */
-    bool ends = path[length] == '\0';  /* `name` is that of the path */
+    bool ends = path[length] == '\0';  /* `name` is the last name of the path */
     if (depth > MAX_DEPTH || size >= sizeof part || length >= sizeof name)
         return false;
     if (size == 2 && memcmp(pattern, "**", 2) == 0)
