@@ -25,8 +25,8 @@ struct source_index_request {
 /* ---- keys ---- */
 
 /* Makes the cache key of an index (named by the number of its last segment) or of one segment; false when out of memory. The key of a
- * source that is not public also has the source's URL, as two requests may use one id for different sources. A source whose id begins with
- * "sentry:" needs no URL: these ids name Sentry's built-in sources. */
+ * source that is not public also has the source's URL, as two requests may use one id for different sources. Sources whose ids begin with
+ * "sentry:" need no URL: these ids name Sentry's built-in sources. */
 static bool make_key(const struct source_index_request *r, struct sl_arena *arena, struct cache_key *key)
 {
     bool global = r->source->is_public; /* one entry for all requests */

@@ -285,10 +285,9 @@ bool build_id_path(const char *directory, struct sl_str id, char path[4096])
                                    id.data + 2) < 4096;
 }
 
-/* Searches for the file that .gnu_debuglink names, where debuggers do (GDB manual, "Separate Debug Files"): in the directory of `path` and
- * that of the file to which its symbolic links lead, each also in .debug/; then below each of `directories`: for a program in
- * /usr/bin at /usr/lib/debug/usr/bin/NAME (the real directory first), and at /usr/lib/debug/NAME. A link with a slash is not followed, as
- * it could name any file. */
+/* Searches for the file that .gnu_debuglink names, in the places of GDB: the directory of `path`, the directory to which its symbolic links
+ * lead, and .debug/ in each; then, below each of `directories`, both of these directories (the real one first) and the top, such as
+ * /usr/lib/debug/usr/bin/NAME and /usr/lib/debug/NAME. A name with a slash is not used, as it could name any file. */
 static bool find_link(struct finder *f, const char *path, const char *const *directories)
 {
     struct sl_str link = sl_object_info(f->object)->debug_link;
@@ -339,21 +338,22 @@ static struct sl_str external_path(const struct sl_object_info *info)
     return (struct sl_str){url.data, size};
 }
 
-/* Searches for the file that external_debug_info names (WASM tool conventions, "ExternalDWARF"), without network access: if it is a
- * relative path, below the module's directory; then, also for a URL, by its file name in that directory. */
+/* Searches for the file that external_debug_info names (WASM tool conventions, "ExternalDWARF"), without network access. If that is a
+ * relative path, tries it below the module's directory first. Then, also for a URL, tries its last component in that directory. */
 static bool find_external(struct finder *f, const char *path)
 {
     struct sl_str url = external_path(sl_object_info(f->object)), name = path_file_name(url);
     struct sl_str directory = get_directory(path);
     bool is_path = url.size && url.data[0] != '/' && !memmem(url.data, url.size, "://", 3);
-    /* name.size < url.size: it has a directory; without one, the path is that of the last line */
+    /* name.size < url.size: the path has a directory. A bare name is tried once only, by the last line */
     if (is_path && name.size && name.size < url.size &&
         try_format(f, SL_STR_FMT SL_STR_FMT, SL_STR_ARG(directory), SL_STR_ARG(url)))
         return true;
     return name.size && try_format(f, SL_STR_FMT SL_STR_FMT, SL_STR_ARG(directory), SL_STR_ARG(name));
 }
 
-/* Adds a note to f->input that says which debug file was searched for, and where; not if a wrong file was found, which has a note. */
+/* Adds a note to f->input that says which debug file was searched for, and where. Adds none if a wrong file was found, because another note
+ * reports that. */
 static void note_searched(struct finder *f, const char *path, const char *const *directories)
 {
     const struct sl_object_info *info = sl_object_info(f->object);

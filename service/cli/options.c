@@ -165,9 +165,9 @@ static bool add_value(struct options *o, size_t spec, const char *value)
     return true;
 }
 
-/* Parses argv[*at], which starts with `--`; moves `*at` on if the next word is the option's value. An OPTION_NEXT uses the next word unless
- * it starts with `-`, an OPTION_OPTIONAL only if it is one of its choices: otherwise it may be an argument of the command. False after a
- * report of a usage error. */
+/* Parses argv[*at], which starts with `--`; moves `*at` on if the next word is the option's value. For an OPTION_NEXT the next word is its
+ * value unless that starts with `-`. For an OPTION_OPTIONAL it is only if it is one of the option's choices, since any other word may be an
+ * argument of the command. False after a report of a usage error. */
 static bool parse_long(struct options *o, int argc, char **argv, int *at)
 {
     const char *word = argv[*at] + 2, *equals = strchr(word, '=');
@@ -429,7 +429,8 @@ struct option_listing {
     const char *printed; /* the title that was printed last */
 };
 
-/* Prints one option, after a heading when its group, `title`, is not the one before's. Called for each option by options_each. */
+/* Prints one option, and before it a heading if its group (`title`) is not that of the option before. Called for each option by
+ * options_each. */
 static void list_spec(void *arg, const char *title, const struct option_spec *spec)
 {
     struct option_listing *listing = arg;

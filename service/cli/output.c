@@ -26,7 +26,8 @@ static bool output_check(bool ok)
     return stdout_errno == 0;
 }
 
-/* True if standard output is a terminal: before output the progress line, which stderr shows on the same terminal, must be erased. */
+/* True if standard output is a terminal. Then the progress line, which stderr shows on the same terminal, must be erased before each
+ * output. */
 static bool is_terminal(void)
 {
     static int known = -1;

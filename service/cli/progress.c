@@ -55,8 +55,8 @@ static unsigned width(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
-/* Writes the progress to stderr: `drawn`: redraws the line on the terminal, else prints a line. If the number of items is unknown it has
- * neither a bar nor counts; if the number of bytes is unknown too, no size. */
+/* Writes the progress to stderr: with `drawn` redraws the line on the terminal, else prints a line. Without a known number of items the
+ * line has neither bar nor counts; if the number of bytes is unknown too, it has no size either. */
 static void put_line(struct progress *p, const char *item, uint64_t bytes, bool drawn)
 {
     char size[32] = " ", bar[64] = "", count[48] = "", line[512]; /* `size` begins with the blank that separates it */

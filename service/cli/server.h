@@ -20,7 +20,8 @@
 const char *server_environment(const char *name);
 
 /* Loads the configuration file of --config or $SYMLOOM_CONFIG, or the defaults, and applies other options and variables (server_override).
- * Problems are written to stderr. Returns 0, and the caller releases `*config` (config_release); or an exit status, and there is none. */
+ * Problems are written to stderr. Returns 0, and the caller releases `*config` (config_release); or an exit status, and there is no
+ * `*config`. */
 int server_load(const struct options *o, struct config **config);
 
 /* Replaces values of the configuration by those of --cache-dir and --bind, or of $SYMLOOM_CACHE_DIR, $SYMLOOM_BIND and

@@ -228,7 +228,7 @@ bool split_package_path(const struct input *input, size_t index, char path[PATH_
         strcpy(path, fits ? given : "");
         return index == 0;
     }
-    /* two numbers for each base: `base.dwp`, and if the base ends in .debug, the same without that */
+    /* two indexes for each base: one for `<base>.dwp`; one for the same without .debug, if the base ends in that */
     if (index >= 2 * sizeof bases / sizeof *bases)
         return false;
     struct sl_str base = sl_str(bases[index / 2] ? bases[index / 2] : "");

@@ -13,12 +13,12 @@ int config_check(const struct options *o, const char *path);
  * Checks the machine against a configuration: missing files and the like, with which `run` would fail or serve nothing, and which the
  * configuration file alone does not show. */
 
-/* Adds an error for what would keep `symloom run` from starting (which calls this function, too), a warning for other things that do not
- * exist. To test whether a directory is writable, it creates a file and removes it again. */
+/* Adds an error for each problem with which `symloom run`, which also calls this function, would not start, and a warning for everything
+ * else that is missing. To test whether a directory is writable, it creates a file and removes it again. */
 void config_check_machine(const struct config *config, struct value_problems *problems);
 
-/* Starts a worker process (conversion.isolation), in which untrusted files are read. Adds a warning if nothing confines it (as seccomp
- * does); otherwise, if `tells_all`, an info that says what does. Call it while the process has one thread. */
+/* Starts a worker process (conversion.isolation), in which untrusted files are read. Adds a warning if no mechanism, such as seccomp,
+ * confines that process; otherwise, with `tells_all`, an info that names the mechanism. Call it while the process has one thread. */
 void config_check_isolation(const struct config *config, bool tells_all, struct value_problems *problems);
 
 /* ---- connect.c ----

@@ -42,7 +42,7 @@ static const char *connect_text(struct sl_arena *arena, struct sl_str text)
 }
 
 /* Adds the check of the server that configuration key `key` names, and which messages call `where`. all->items has room for max_checks()
- * checks, which suffices; a further one would be refused: NULL, and all->failed is set. */
+ * checks, which suffices; when it is full, returns NULL and sets all->failed. */
 static struct connect_check *add_check(struct connect_checks *all, const struct connect_target *target, const char *key,
                                        struct sl_str where)
 {
@@ -73,8 +73,8 @@ static const struct object_id absent_id = {
 };
 
 /* Sends the source one request without retries, usually for a made-up file: "not found" shows that it works. A symstore with an index
- * (000Admin) is asked for the number of its last transaction instead, as symloom looks files up in the index only; Sentry for a list of
- * files. A source whose layout has no path for the made-up file is not asked. */
+ * (000Admin) is asked for the number of its last transaction instead, as symloom looks files up in the index only; Sentry is asked for a
+ * list of files. A source whose layout has no path for the made-up file is not asked. */
 static void check_source(struct connect_check *q)
 {
     enum file_type types[FILE_TYPES];

@@ -81,7 +81,7 @@ bool dump_warns(const struct options *o)
     return !silent || option_given(o, "warnings");
 }
 
-/* Writes text to all outputs, also after one has failed; then false. */
+/* Writes text to all outputs, even if one of them fails. False if one has failed. */
 static bool write_text(void *arg, struct sl_str text)
 {
     struct dump_syms_run *d = arg;
@@ -213,7 +213,7 @@ static bool is_of_group(const struct dump_module *m, const struct dump_module *f
     return m == first || (!sl_debug_id_is_nil(&m->id) && sl_debug_id_equal(&m->id, &first->id));
 }
 
-/* Writes the STACK records of the first module that has any, of those with the same id as `first`. */
+/* Writes the STACK records of one module: the first with the same id as `first` that has any. */
 static enum sl_code write_stack(struct dump_syms_run *d, const struct dump_module *first, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
@@ -269,8 +269,8 @@ static int report_nothing(const struct dump_module *m)
     return status;
 }
 
-/* Makes the addresses of all modules with the same id as `first` comparable: if one of them has code, it is the program, and the addresses
- * of the others, which may be linked elsewhere, are adjusted to its. */
+/* Makes the addresses of all modules with the same id as `first` comparable: the first one that has code is the program. The others may be
+ * linked to different addresses, which are adjusted to the program's. */
 static void relate_group(struct dump_syms_run *d, const struct dump_module *first)
 {
     const struct sl_object *program = NULL;
@@ -359,7 +359,7 @@ static int dump_module(struct dump_syms_run *d, struct dump_module *first)
         .header_only = option_given(d->o, "header-only"),
         .unnamed = unnamed_in(first, &arena), /* name of functions that only unwind information tells of */
         .inlines = option_given(d->o, "inlines") || option_given(d->o, "i"),
-        .multiple = !option_given(d->o, "no-multiple"), /* mark records whose code has several names with `m` */
+        .multiple = !option_given(d->o, "no-multiple"), /* mark with `m` the records whose code has several names */
         .prefer_public = option_given(d->o, "prefer-public"),
         .decorates = info->decorates, /* symbols of C have decorated names (`_f@8`): the decoration is removed */
         .map_path = d->mapping ? path_mapping_apply : NULL,
@@ -391,8 +391,8 @@ static bool is_repeated(const struct dump_syms_run *d, size_t index)
     return false;
 }
 
-/* Splits the arguments: directories, except as the first argument, are searched for debug files, as in Breakpad's dump_syms; all others
- * are modules. A directory --debug-file is searched first. False when out of memory. */
+/* Splits the arguments. A directory is searched for debug files, as in Breakpad's dump_syms, unless it is the first argument; all other
+ * arguments are modules. A directory --debug-file is searched first. False when out of memory. */
 static bool split_arguments(struct dump_syms_run *d)
 {
     const char *given = option_value(d->o, "debug-file", NULL);

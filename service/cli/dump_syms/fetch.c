@@ -55,8 +55,8 @@ static enum sl_code dump_fetch_get(struct locator *locator, const struct object_
     return code;
 }
 
-/* Adds to `id` the ids of the file that the command line does not give, and the name of the debug file, if the file has it, in place of the
- * name on the command line. */
+/* Completes `id` by what the downloaded file says: sets the ids that the command line does not give, and, if the file names its debug file,
+ * replaces the name given on the command line by that. */
 static void complete(struct object_id *id, const struct sl_object_info *info)
 {
     if (!id->has_debug_id && !sl_debug_id_is_nil(&info->debug_id)) {

@@ -97,8 +97,8 @@ bool dump_is_directory(const char *path)
     return !sl_str_ends(sl_str(path), SL_STR(".dSYM")) && path_is_directory(path);
 }
 
-/* Finds the partner, as code and debug information may be in two files: the one of --debug-file or --code-file, or the PDB or PE beside the
- * main file. Then sets m->debug and m->code. Returns 0, or the exit status after a report. */
+/* Finds the partner, for modules whose code and debug information are in two files: the file of --debug-file or --code-file, or else the
+ * PDB or PE beside the main file. Then sets m->debug and m->code. Returns 0, or the exit status after a report. */
 static int find_partner(struct dump_module *m, const struct options *o)
 {
     const char *debug = option_value(o, "debug-file", NULL), *code = option_value(o, "code-file", NULL);

@@ -55,8 +55,8 @@ struct sl_str *findings_sorted(const struct sl_map *map);
  * says of its files; nothing when there is none. */
 void findings_link(const struct inspect_results *f, struct sl_str path, struct sl_buf *url);
 
-/* Returns the file of a source bundle that has `path` as its URL; NULL when there is none, or when a file of the bundle has it as its
- * path. */
+/* Returns the file of a source bundle whose URL is `path`; NULL when no file has this URL, or when the bundle has a file whose path is
+ * `path`. */
 const struct sl_bundle_file *findings_artifact(const struct inspect_results *f, struct sl_str path);
 
 /* Passes every STACK record of the object, with its line end, to `write`, which returns false to stop. Returns their number. */

@@ -368,7 +368,7 @@ static void make_hints(struct inspect_results *f)
     input_add_note_split_units(f->input, MAX_HEADERS); /* notes about missing .dwo files, of the first units only */
     if (sl_debug_id_is_nil(&info->debug_id) && !f->problem && info->format != SL_FORMAT_SOURCEBUNDLE)
         hint_made_id(f);
-    /* not with a debug link, which names the file that has the lines, or the Go table, which has lines itself */
+    /* no hint about missing lines if a debug link names the file that has them, or if the file has Go's table, which contains lines */
     if (info->kind == SL_KIND_EXE || info->kind == SL_KIND_LIB)
         if (!info->features.has_debug_info && info->features.has_symbols && !info->debug_link.size &&
             info->format == SL_FORMAT_ELF && !has_go_table(f->input->object))

@@ -7,7 +7,7 @@
 struct sourcemap_summary {
     struct sl_sourcemap map;
     struct sl_error problem; /* code SL_OK: no problem */
-    /* numbers of sources, sources whose text the map contains, names, mappings, and lines of the script that have mappings */
+    /* totals: sources; sources whose text the map contains; names; mappings; lines of the script that have mappings */
     uint64_t sources, contents, names, tokens, lines;
     uint64_t ignored;    /* sources in the ignore list */
     bool *ignores;       /* per source: it is in the ignore list; NULL without such a list */
@@ -126,7 +126,8 @@ static void list_part(const struct sourcemap_summary *s, const struct sl_sourcem
 {
     struct sl_sourcemap_texts sources, contents;
     struct sl_buf name = {0}, content = {0};
-    bool null, none; /* the source has no path, which is shown as an empty one; the map does not contain its text */
+    bool null,
+        none; /* null: the source has no path, so an empty one is shown; none: the map does not contain the source's text */
     if (!sl_sourcemap_texts(&s->map, part, SL_SOURCEMAP_SOURCES, &sources) ||
         !sl_sourcemap_texts(&s->map, part, SL_SOURCEMAP_CONTENTS, &contents))
         return;

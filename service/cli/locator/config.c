@@ -265,7 +265,8 @@ static bool is_root_elsewhere(const char *directory)
 
 /* Sets layers[0]->cache_dir: to --cache-dir or $SYMLOOM_CACHE_DIR (`given`; "" means no disk cache); else to that of the first
  * configuration that sets one; else to `symloom` below $XDG_CACHE_HOME. A loaded configuration does not show whether its file has the key
- * cache_dir. So the default of a configuration without a file is read (`usual`); one with the same directory counts as setting none. */
+ * cache_dir, so its directory is compared with that of a configuration without a file (`usual`): if both are equal, it counts as setting
+ * none. */
 static void choose_cache(const struct options *o, struct config *layers[2])
 {
     char path[4096];
@@ -291,8 +292,8 @@ static void choose_cache(const struct options *o, struct config *layers[2])
     config_release(fresh);
 }
 
-/* Changes a configuration for a command that a user runs: any address may be contacted, a file that was not found is searched again the
- * next time, since the user may just have added it, and warnings are logged to stderr. */
+/* Changes a configuration for a command that a user runs. Any address may be contacted. A file that was not found is searched again the
+ * next time, since the user may have added it. Warnings are logged to stderr. */
 static void adapt_for_user(struct config *config)
 {
     config->connect_to_reserved_ips = true;

@@ -172,8 +172,8 @@ static bool may_run_together(enum sl_arch a, enum sl_arch b, enum object_type ty
     return (type == OBJECT_PE || type == OBJECT_MACHO) && is_translated(one) && is_translated(other);
 }
 
-/* True if the object has the wanted debug id or, if there is none, the wanted code id and belongs to the same system; and if its code could
- * run in the process that has the wanted module. */
+/* True if the object is the wanted one: it has the debug id or, if `id` has none, the code id and a format of the same system. Its code
+ * must also be able to run in the process of the wanted module. */
 static bool has_id_of(const struct indexed_object *object, const struct object_id *id)
 {
     struct sl_object_info info = {

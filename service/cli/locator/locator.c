@@ -531,8 +531,8 @@ static enum sl_code search_preferred(struct locator *b, const struct object_id *
     return code;
 }
 
-/* Sets the final error of a search: `first`, the first failure other than "not found", if there was one and `code` is SL_NOT_FOUND; its
- * text is that of the service's answers. Returns its code. */
+/* Sets the final error of a search. If the search ended with SL_NOT_FOUND, but a source had failed otherwise before, that failure (`first`)
+ * becomes the error. Gives the error the text that answers of the service have. Returns its code. */
 static enum sl_code by_id_finish_error(enum sl_code code, struct sl_error *error, const struct sl_error *first)
 {
     struct sl_buf text = {0};

@@ -137,8 +137,8 @@ bool object_ids_equal(const struct object_id *a, const struct object_id *b);
 enum name_match { NAMED_NONE, NAMED_ONE, NAMED_SEVERAL };
 
 /* Finds the files of one index that `name`, a module's name or path, may mean: those of this name whose paths have the most components at
- * the end in common with it, at least `*parts`, which becomes that number. NAMED_ONE: they have the same ids, which are set in `id`;
- * NAMED_SEVERAL: they have different ids; NAMED_NONE: there are none. */
+ * the end in common with it. `*parts` becomes the number of these components; files with fewer than its initial value do not count.
+ * NAMED_ONE: they have the same ids, which are set in `id`; NAMED_SEVERAL: they have different ids; NAMED_NONE: there are none. */
 enum name_match file_index_find_named(struct file_index *index, struct sl_str name, struct object_id *id,
                                       size_t *parts);
 /* Adds a file to an index, after the files of its roots, which are read now if they were not. */

@@ -181,7 +181,7 @@ static enum sl_code add_any_layout(struct locator_source_list *list, const char 
 }
 
 /* Adds a source for each directory and URL in srv*[DIR*]URL (Microsoft's symbol path), in order; `text` starts after "srv*". Directories
- * are symbol stores. Nothing between two `*`, which Windows takes for the default store, is skipped. */
+ * are symbol stores. An empty part (two `*` in a row), which means the default store on Windows, is ignored. */
 static enum sl_code add_srv(struct locator_source_list *list, const char *text, struct sl_error *error)
 {
     enum sl_code code = SL_OK;

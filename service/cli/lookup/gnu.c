@@ -148,8 +148,8 @@ static struct sl_str gnu_path(struct gnu_tables *t, struct dwarf_index_unit *u, 
     return u->paths[file];
 }
 
-/* Completes an answer by the symbol at the address: sets the name, unless the function `f` (may be NULL) is an inlined call, which keeps
- * its own, and the file if the line program gives none. If `f` begins at the symbol, keeps the name in `f` for later addresses. */
+/* Completes an answer by the symbol at the address. Sets the file if the line program gives none. Sets the name, unless the function `f`
+ * (may be NULL) is an inlined call, which keeps its own name. If `f` begins at the symbol, stores the name in `f` for later addresses. */
 static void name_by_symbol(struct gnu_tables *t, uint32_t section, uint64_t address, struct dwarf_index_function *f,
                            struct gnu_element *e)
 {

@@ -209,8 +209,8 @@ void llvm_complete(struct lookup *l, struct lookup_module *m, uint64_t address, 
     /* the DWARF is read only if a detail of it is printed, because that takes long; for line 0 the column is such a detail */
     if (l->style == STYLE_GNU || l->style == STYLE_JSON || l->verbose || l->short_names || (!e->line && e->file.size))
         fill_details(l, m, at, index, count ? count : 1, e);
-    /* Without inlines an answer has one function: the outermost, but in GNU's style the innermost, as of GNU addr2line. Then it is the last
-     * of the chain only if the chain has no other. */
+    /* Without inlines an answer has one function: the outermost, but in GNU's style the innermost, as of GNU addr2line. The innermost is
+     * also the last of the chain only if the chain has no other function. */
     bool is_last = l->inlines || l->style != STYLE_GNU ? index + 1 >= count : all == 1 || !count;
     if (l->functions && !l->short_names && is_last)
         use_symbol(l, m, at, e);

@@ -164,7 +164,7 @@ static int serve_input(struct lookup *l)
     size_t filled = 0;
     int status = 0;
     while (status == 0) {
-        /* leaves a byte for the newline that ends a last line without one */
+        /* leaves room for the newline that is added below if the last line has none */
         ssize_t n = read(STDIN_FILENO, buffer + filled, sizeof buffer - 1 - filled);
         if (n < 0 && errno == EINTR)
             continue;
@@ -405,7 +405,7 @@ static bool read_options(struct lookup *l, const struct options *o)
 
 /* ---- running ---- */
 
-/* At the end, reports the files that could not be used, which input lines may have named, and missing debug information of the others.
+/* At the end, reports the files that could not be used (input lines may have named them), and the missing debug information of the others.
  * Returns the exit status. */
 static int report_modules(struct lookup *l)
 {
@@ -543,8 +543,8 @@ static int lookup_with(const struct options *o)
 
 extern const struct command command_filter_markup;
 
-/* Runs an emulated tool with its unparsed arguments. With --filter-markup llvm-symbolizer replaces addresses inside a log by names: another
- * command does that. */
+/* Runs an emulated tool with its unparsed arguments. With --filter-markup, which makes llvm-symbolizer replace addresses inside a log by
+ * names, runs the command filter-markup instead. */
 static int llvm_symbolizer_main(const struct command *command, int argc, char **argv)
 {
     for (int i = 0; i < argc; i++)

@@ -229,8 +229,8 @@ static int list_executables(const struct options *o, struct push_list *list)
     return PUSH_OK;
 }
 
-/* Uploads or saves the symbols of all executables in the list. A file that the user did not name, but that was found in a directory or
- * process, may lack symbols, unless none has any. Returns the first push_status that is an error. */
+/* Uploads or saves the symbols of all executables in the list. A file that the user named must have symbols. Files that were found in a
+ * directory or process may lack them, as long as one file in the list has some. Returns the first push_status that is an error. */
 static int push_all(const struct options *o, const struct push_target *target, const struct push_list *list,
                     uint64_t chunk_size)
 {

@@ -57,8 +57,8 @@ static struct parent {
     const char *sockets;  /* directory of the sockets through which the processes send requests to each other */
     int sockets_fd;       /* descriptor of that directory */
     int status;           /* exit status of the service */
-    bool stopping, ready; /* ready: the service manager was told so */
-    /* the configuration was reloaded: a child that starts now gets the parent's old one and must reload, too */
+    bool stopping, ready; /* ready: the service manager was sent READY=1 */
+    /* the configuration was reloaded: a child that starts now gets the parent's old configuration, and must reload it, too */
     bool reloaded;
 } parent;
 
@@ -128,8 +128,8 @@ static void start_child(struct service_process *child)
 {
     child->started_ms = clock_mono_ns() / MS_NS;
     child->ready = child->alive = false;
-    /* each child needs a launcher of its own, the process that forks the workers that read files: the parent's launcher forks another one,
-     * which the child takes over; the parent keeps the old one */
+    /* each child needs its own launcher (the process that forks the workers that read files). So the parent's launcher forks a second
+     * launcher, which the child takes over; the parent keeps the first */
     isolation_split_launcher();
     child->pid = fork();
     isolation_take_launcher(child->pid == 0);
@@ -271,7 +271,8 @@ static void handle_notification(struct service_process *child, const char *text)
     char ready[64];
     if (strstr(text, "READY=1") && !child->ready) {
         child->ready = true;
-        if (parent.reloaded) /* it was forked with the configuration that the parent loaded at its start: reload it */
+        if (parent
+                .reloaded) /* it was forked with the configuration that the parent loaded at its start, so make it reload */
             kill(child->pid, SIGHUP);
         if (!parent.ready && all_ready()) {
             parent.ready = true;
@@ -291,8 +292,8 @@ static void handle_notification(struct service_process *child, const char *text)
                 kill(parent.children[i].pid, SIGHUP);
 }
 
-/* Reads and handles all notifications that have arrived. The kernel tells the sender's pid: those of other processes than children are
- * ignored. */
+/* Reads and handles all notifications that have arrived. Notifications of processes that are no children are ignored: the kernel tells the
+ * sender's pid. */
 static void read_notifications(void)
 {
     char text[512];

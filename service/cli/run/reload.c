@@ -1,6 +1,6 @@
 /* Reloads the configuration while serving. Running requests hold the old configuration, which is freed after the last of them. The values
- * that need a restart are copied from each configuration to the next one. They point into the memory of the first, which lives as long as
- * the process. */
+ * that need a restart are copied from each configuration to the next one. They point into the memory of the first configuration, which
+ * lives as long as the process. */
 #include "cli/run/run.h"
 
 #include <stdio.h>

@@ -91,8 +91,8 @@ static void set_limits(const struct config *config)
         log_warn("run", "running as root; use an unprivileged user");
 }
 
-/* Warns if everyone can write to the cache directory, because whoever can controls the answers; and if root writes to another user's, who
- * then cannot delete root's files. */
+/* Warns if everyone can write to the cache directory, because anyone could then change answers. Also warns if root writes to the cache
+ * directory of another user, who could then not delete root's files. */
 static void warn_of_cache_owner(const struct config *config)
 {
     struct stat st;
@@ -475,8 +475,8 @@ static void init_statsd(struct config *config)
 
 /* ---- the end ---- */
 
-/* Sends Sentry the errors that were logged while the service drained. Takes the time until `end`, the end of --shutdown-timeout, but at
- * least LAST_ANSWERS_MS. */
+/* Sends Sentry the errors that were logged while the service drained. Gives up at `end`, when --shutdown-timeout is over, but not before
+ * LAST_ANSWERS_MS have passed. */
 static void send_last_errors(struct service_run *run, uint64_t end)
 {
     uint64_t now = loop_now_ms();

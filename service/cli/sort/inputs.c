@@ -89,8 +89,8 @@ static const char *get_target(struct sort_file *file, const char *id, const char
     return target;
 }
 
-/* Fills `piece` with what the object is, and its target path by the rules of the layout `unified`: that of a PE file, or an object without
- * code id, is made of its debug id (which may be computed from the contents), all others' of the code id. WASM files use the code id as
+/* Fills `piece` with what the object is, and its target path in the layout `unified`. The path of a PE file, or of an object without code
+ * id, is made of the debug id (which may be computed from the contents); other paths are made of the code id. WASM files use the code id as
  * stored, which includes its length; their alias is the path of the plain id. */
 static void fill_piece(struct sort_file *file, struct sort_piece *piece, struct sl_object *object)
 {

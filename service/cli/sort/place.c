@@ -207,8 +207,8 @@ static enum sl_code write_alias(const struct sort *s, const struct sort_piece *p
     return code == SL_OK ? write_reference(s, piece->alias, error) : code;
 }
 
-/* In a dry run, corrects the action of an object whose target another input takes (piece->leader): that one's bytes would be there, so it
- * is compared with their size and hash. */
+/* In a dry run, stores an object's size and hash. If another object would be written to the same target first (piece->leader), compares
+ * both and corrects the action: SORT_EXISTS if they are equal, else SORT_DUPLICATE. */
 static void predict_action(struct sort_piece *piece, struct sl_bytes bytes)
 {
     const struct sort_piece *leader = piece->leader;

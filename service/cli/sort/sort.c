@@ -101,8 +101,8 @@ static void read_work(void *arg, size_t index, unsigned worker)
     sort_inspect(&s->files[index]);
 }
 
-/* Of the objects with one target, marks the first by the order of paths, which is the one written, and sets `leader` of the others to it.
- * False when out of memory. */
+/* Among the objects with the same target, marks the first in the order of paths as the one to be written, and sets `leader` of the others
+ * to it. False when out of memory. */
 static bool find_first(struct sort *s)
 {
     struct sl_map seen = {0};

@@ -14,8 +14,8 @@
 
 #define SORT_NO_MEMBER SIZE_MAX /* `member` of a piece that is not inside a ZIP archive */
 
-/* What was done with an object. EXISTS: its target has the same contents already; DUPLICATE: its target has others, and is kept; SKIPPED:
- * it is no debug file. */
+/* What was done with an object. EXISTS: its target has the same contents already; DUPLICATE: its target has other contents, and is kept;
+ * SKIPPED: it is no debug file. */
 enum sort_action { SORT_WRITTEN, SORT_EXISTS, SORT_DUPLICATE, SORT_SKIPPED, SORT_ERROR };
 
 struct sort_piece {       /* an object, or a file that cannot be sorted */

@@ -70,7 +70,7 @@ size_t stress_sink_stop(struct stress_sink *sink);
 struct stress_service {
     int pid;
     char url[64];
-    int sink; /* a UDP socket that its statsd packets go to, which are not read; -1: none */
+    int sink; /* UDP socket that receives the service's statsd packets, which nobody reads; -1: none */
 };
 struct stress_service_options {
     const char *config, *cache_dir; /* NULL: none */

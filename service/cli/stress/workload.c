@@ -113,7 +113,7 @@ static enum sl_code form_body(const char *path, const char *part, struct sl_buf 
 static const struct stress_kind {
     const char *name, *path,
         *part;         /* path: of the URL, "": as the workload says; part: the body is a form with this part */
-    bool event, plain; /* the body is: an event to be converted; the file unchanged */
+    bool event, plain; /* event: the body is an event to be converted; plain: the body is the file, unchanged */
     bool scoped, completes, uploads; /* as in struct stress_workload */
 } kinds[] = {
     {"event", "/symbolicate", NULL, true, false, true, true, false},

@@ -96,8 +96,9 @@ static void read_own_pid(const char *pid, char own[16])
         fclose(status);
 }
 
-/* Reads the JIT symbols that the process wrote: /tmp/perf-PID.map and /tmp/jit-PID.dump in its mount namespace, where PID is its id in its
- * own PID namespace; or else in /tmp of this namespace. Files of other users are ignored with a warning. */
+/* Reads the JIT symbols that the process wrote to /tmp/perf-PID.map and /tmp/jit-PID.dump. They are searched in the process's mount
+ * namespace, with its id in its own PID namespace; a file that is not there, in /tmp of this command, with `pid`. Files of other users are
+ * ignored with a warning. */
 static void process_code_open(struct process_code *process, const char *pid)
 {
     static const char *const names[] = {"perf-%s.map", "jit-%s.dump"};
@@ -383,7 +384,7 @@ static int add_process_module(struct address_run *run, const struct process_modu
     return local_files_add(&run->local, sl_str(module->path)) ? 0 : report_no_memory();
 }
 
-/* Adds the JIT code whose mappings came since the last module as a module, if there is any. Returns the exit status. */
+/* Adds a module for the JIT code whose mappings were read since the last module, if there is any. Returns the exit status. */
 static int add_jit_code(struct address_run *run)
 {
     struct process_module module;

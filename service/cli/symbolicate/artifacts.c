@@ -265,8 +265,8 @@ static size_t files_of_name(const struct local_artifacts *a, struct sl_str url)
     return first;
 }
 
-/* Reads a script's comments: sets item->id, and, if they name no source map, or one that is not indexed, item->map_beside to X.js.map, if
- * that is indexed. An unreadable script has no comments. */
+/* Reads a script's comments and sets item->id from them. If they name no source map, or one that is not indexed, sets item->map_beside to
+ * X.js.map, provided that is indexed. An unreadable script has no comments. */
 static void look_at_script(struct local_artifacts *a, struct local_artifact *item)
 {
     struct sl_mapping mapping = {0};
@@ -340,8 +340,8 @@ static bool has_id(const struct local_artifact *item, const struct local_artifac
     return false;
 }
 
-/* Returns the file, not in a bundle, for the query: one with its debug id, else one of its file name; of several the one whose path has the
- * longest common end with the query's. NULL: none. `*match` says whether the debug id or the URL decided. */
+/* Returns the best file outside of bundles for the query: one with its debug id, else one of its file name. Of several, it is the one whose
+ * path has the longest common end with the query's. NULL: none. `*match` says whether the debug id or the URL decided. */
 static struct local_artifact *find_plain(struct local_artifacts *a, const struct local_file_query *query,
                                          enum artifact_match *match)
 {
@@ -395,8 +395,8 @@ static struct local_artifact *find_lone_map(struct local_artifacts *a, const str
 
 /* ---- bundles ---- */
 
-/* True if the bundle answers the query. `by_id`: it has a file with the query's debug id; else: it is of the query's release and dist, and
- * has a script with the query's stem: the URL's path without host, query and suffixes such as `.js` and `.map`. */
+/* True if the bundle answers the query. With `by_id`, it must have a file with the query's debug id; else it must be of the query's release
+ * and dist, and have a script with the query's stem (the URL's path without host, query and suffixes such as `.js` and `.map`). */
 static bool bundle_serves(const struct sl_bundle *bundle, const struct local_file_query *query, bool by_id)
 {
     const struct sl_bundle_attributes *attributes = sl_bundle_attributes(bundle);

@@ -185,7 +185,7 @@ bool local_files_add_build_id(struct local_files *files, struct sl_str code_id)
     return !build_id_path(usual_debug_directories[0], code_id, path) || local_files_add(files, sl_str(path));
 }
 
-/* Opens a locator that searches the sources of the options, the paths among the arguments, the Sentry project, if it is online, and the
+/* Opens a locator that searches the sources of the options, the paths among the arguments, the Sentry project (if it is online), and the
  * local files (may be NULL). */
 static enum sl_code open_search(const struct options *o, const struct sentry_project *project,
                                 const struct local_files *local, struct locator **locator, struct sl_error *error)

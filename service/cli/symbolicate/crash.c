@@ -165,8 +165,8 @@ static void warn_no_stacks(const struct options *o, const struct sl_minidump *du
                    sl_arch_name(dump->crash.system.arch));
 }
 
-/* Warns if a dump of a 32-bit program on 64-bit Windows (WoW64) lacks the 32-bit stacks of some threads, so that the answer has those of
- * the 64-bit emulation. */
+/* Warns if a dump of a 32-bit program on 64-bit Windows (WoW64) lacks the 32-bit stacks of some threads. For these the answer has the
+ * stacks of the 64-bit emulation. */
 static void warn_wow64_stacks(const struct options *o, struct sl_minidump *dump, struct sl_arena *arena)
 {
     if (option_given(o, "server") || !sl_minidump_enter_wow64(dump, arena) || !dump->wow64_missing)
