@@ -137,7 +137,7 @@ static enum sl_code object_meta_compute(void *context, struct cache_tmp *tmp, st
     return convert_to_entry(context, NULL, &converter_object_meta, NULL, tmp->fd, arena, error);
 }
 
-/* Reads "srcsrv_vcs"; an unknown version control system counts as none. */
+/* Reads "srcsrv_vcs"; an unknown version control system counts as none. False if the value is not a text. */
 static bool read_vcs(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text = {NULL, 0}, *vcs = out;
@@ -148,7 +148,7 @@ static bool read_vcs(struct sl_fields *s, const struct sl_json_path *at, void *o
     return good;
 }
 
-/* Reads "fixed_address". An object has a fixed address exactly if this member is present. */
+/* Reads "fixed_address". An object has a fixed address exactly if this member is present. False if it is not a number. */
 static bool read_fixed(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct object_meta *meta = out;
@@ -162,7 +162,8 @@ static const struct sl_field stored_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Reads "stored". Entries of versions before 5 lack this member, so `has_stored` tells which entries are current. */
+/* Reads "stored". Entries of versions before 5 lack this member, so `has_stored` tells which entries are current. False if the value is
+ * malformed. */
 static bool read_stored(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct object_meta *meta = out;

@@ -137,8 +137,8 @@ static void *copy_array(struct copier *c, const void *items, size_t count, size_
     return copy;
 }
 
-/* Copies a source with all its texts. Computations need copies, as they may outlive the request or the configuration that a
- * source belongs to. */
+/* Copies a source with all its texts; NULL when out of memory. Computations need copies, as they may outlive the request or the
+ * configuration that a source belongs to. */
 static const struct source *copy_source(struct copier *c, const struct source *from)
 {
     struct source *to = copy_array(c, from, 1, sizeof *from);
@@ -173,7 +173,7 @@ const struct source *source_copy(const struct source *source, struct sl_arena *a
     return c.failed ? NULL : copy;
 }
 
-/* Copies a file with its source and texts. */
+/* Copies a file with its source and texts; NULL when out of memory. */
 static const struct remote_file *copy_file(struct copier *c, const struct remote_file *from)
 {
     struct remote_file *to = copy_array(c, from, 1, sizeof *from);

@@ -92,7 +92,8 @@ static void show_suspect(void *arg, const struct cache_suspect *suspect)
            until, suspect->about);
 }
 
-/* Lists the files that were in use when services crashed or were killed, quarantined ones among them; with --clear releases all. */
+/* Lists the files that were in use when services crashed or were killed, quarantined ones among them; with --clear releases all. Returns
+ * the exit status. */
 static int quarantine(const struct options *o, const struct config *config)
 {
     if (option_given(o, "clear"))
@@ -126,7 +127,8 @@ static bool names_files(const struct invalidation *what)
     return what->source.size || what->location.size || what->debug_file.size || what->debug_id.size;
 }
 
-/* Checks the arguments, and runs the command as the owner of the cache directory, so that the service can use what is written. */
+/* Checks the arguments, and runs the command as the owner of the cache directory, so that the service can use what is written. Returns the
+ * exit status. */
 static int load_and_run(const struct options *o)
 {
     struct config *config = NULL;

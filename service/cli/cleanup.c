@@ -29,7 +29,7 @@ struct cleanup_row {
 
 enum { SIZE_TEXT = 16 };
 
-/* Writes a number of bytes in the largest unit that leaves at least 1. */
+/* Formats a number of bytes as `text`, in the largest unit that leaves at least 1: "1.5 GiB". Returns `text`. */
 static const char *size_text(uint64_t bytes, char text[SIZE_TEXT])
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};

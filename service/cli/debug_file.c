@@ -267,7 +267,7 @@ static bool try_dsym(struct finder *f, const char *bundle)
     return found;
 }
 
-/* Searches the .dSYM bundles of --dsym-hint (`hint`, ends with NULL), then `<path>.dSYM`. */
+/* Searches the .dSYM bundles of --dsym-hint (`hint`, ends with NULL), then `<path>.dSYM`. True if the debug file was found. */
 static bool find_dsym(struct finder *f, const char *path, const char *const *hint)
 {
     char beside[PATH_MAX];
@@ -307,7 +307,7 @@ static bool find_link(struct finder *f, const char *path, const char *const *dir
     return false;
 }
 
-/* Searches for the debug file of an ELF object: by build id below `directories`, then by debug link. */
+/* Searches for the debug file of an ELF object: by build id below `directories`, then by debug link. True if it was found. */
 static bool find_elf(struct finder *f, const char *path, const char *const *directories)
 {
     struct sl_str id = sl_object_info(f->object)->code_id;
@@ -318,7 +318,8 @@ static bool find_elf(struct finder *f, const char *path, const char *const *dire
     return find_link(f, path, directories);
 }
 
-/* Searches the PE file's directory for the PDB that it names; also for `<name>.pd_`, as symbol stores call a compressed PDB. */
+/* Searches the PE file's directory for the PDB that it names, then for `<name>.pd_`, as symbol stores call a compressed PDB. True if found.
+ * */
 static bool find_pdb(struct finder *f, const char *path)
 {
     struct sl_str name = path_file_name(sl_object_info(f->object)->debug_file), directory = get_directory(path);
@@ -339,7 +340,8 @@ static struct sl_str external_path(const struct sl_object_info *info)
 }
 
 /* Searches for the file that external_debug_info names (WASM tool conventions, "ExternalDWARF"), without network access. If that is a
- * relative path, tries it below the module's directory first. Then, also for a URL, tries its last component in that directory. */
+ * relative path, tries it below the module's directory first. Then, also for a URL, tries its last component in that directory. True if the
+ * file was found. */
 static bool find_external(struct finder *f, const char *path)
 {
     struct sl_str url = external_path(sl_object_info(f->object)), name = path_file_name(url);

@@ -120,6 +120,7 @@ static void scan_all(void *arg)
 
 /* ---- the summary ---- */
 
+/* Prints what was found in a directory as text. */
 static void print_text(const struct scan_state *s)
 {
     printf(SL_STR_FMT ": %llu files", SL_STR_ARG(s->path), (unsigned long long)s->files);
@@ -129,6 +130,7 @@ static void print_text(const struct scan_state *s)
            (unsigned long long)s->indexed_files, (unsigned long long)s->index_bytes, (double)s->last_pass_ms / 1e3);
 }
 
+/* Writes what was found in a directory as a JSON object. */
 static void print_json(struct sl_json_writer *w, const struct scan_state *s)
 {
     sl_json_begin_object(w);

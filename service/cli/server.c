@@ -29,6 +29,7 @@ const char *server_environment(const char *name)
     return value && *value ? value : NULL;
 }
 
+/* Prints the problems of the configuration file `path` on stderr; nothing when out of memory. */
 static void report_problems(const char *path, const struct value_problems *problems)
 {
     struct sl_buf text = {0};
@@ -64,7 +65,7 @@ static int override_sentry(struct config *config)
     return *dsn && !copy ? server_failed("out of memory", NULL) : 0;
 }
 
-/* --bind and $SYMLOOM_BIND name one listener, which replaces all configured ones; a comma does not separate several. */
+/* --bind and $SYMLOOM_BIND name one listener, which replaces all configured ones: the text is not split at commas. */
 int server_override(const struct options *o, struct config *config)
 {
     const char *cache_dir = option_value(o, "cache-dir", server_environment("SYMLOOM_CACHE_DIR"));

@@ -183,7 +183,8 @@ static enum sl_code bundle_finish(struct sl_bundle_writer *writer, const char *p
 
 /* ---- one object ---- */
 
-/* Writes the file of --il2cpp-mapping, unless it would have no lines; nothing without this option or with --list. */
+/* Writes the file of --il2cpp-mapping, unless it would have no lines. Does nothing without this option or with --list. Returns the exit
+ * status. */
 static int write_mapping(struct bundle_run *b, struct bundle_packing *p, const struct source_paths *paths,
                          const struct sl_debug_id *id)
 {

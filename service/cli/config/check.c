@@ -54,7 +54,7 @@ static void check_file(const struct config_check *c, struct checked_config *file
     enum sl_code code = c->user && file->path
                             ? locator_read_config(file->path, &file->config, &file->problems, &file->error)
                             : config_load(file->path, &file->config, &file->problems, &file->error);
-    /* server_override: options such as --cache-dir replace values of the file; it fails only when out of memory */
+    /* options such as --cache-dir, and variables, replace values of the file */
     if (code == SL_OK && !c->user && server_override(c->o, file->config) != 0)
         sl_fail(&file->error, SL_BUSY, "out of memory");
     else if (code == SL_OK && c->user)

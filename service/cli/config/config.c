@@ -97,7 +97,8 @@ static int config_reference(bool (*put)(struct sl_buf *out))
     return status;
 }
 
-/* The command: does what the first argument says: check, show, table or metrics. Only `check` takes another argument, the file. */
+/* The command: does what the first argument says: check, show, table or metrics. Only `check` takes another argument, the file. Returns the
+ * exit status. */
 static int config_run(const struct options *o)
 {
     const char *verb = o->argument_count ? o->arguments[0] : "";

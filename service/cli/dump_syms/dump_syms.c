@@ -452,7 +452,7 @@ static int dump_to(struct dump_syms_run *d)
     return status;
 }
 
-/* Prints the architectures of each file (--list-arch). */
+/* Prints the architectures of each file (--list-arch). Returns the exit status. */
 static int list_archs(const struct options *o)
 {
     for (size_t i = 0; i < o->argument_count; i++) {

@@ -153,7 +153,8 @@ static enum sl_code add_sources(struct locator *b, const char *servers, struct s
     return code == SL_OK ? join_sources(b, error) : code;
 }
 
-/* Makes the source the first of `configured`: after the sources of the options, before those of the configuration. */
+/* Makes the source the first of `configured`: after the sources of the options, before those of the configuration. False when out of
+ * memory. */
 bool locator_add_source(struct locator *b, const struct source *source)
 {
     struct locator_source_list before = b->configured;

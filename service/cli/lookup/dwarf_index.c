@@ -339,7 +339,7 @@ static bool search_unit(struct dwarf_unit_index *w, uint32_t number, uint64_t ad
 }
 
 /* Searches the units that were read for earlier addresses. Lines and functions of a unit may lie outside of the unit's ranges: then GNU
- * addr2line, too, finds them only after it has read the unit for another address. */
+ * addr2line, too, finds them only after it has read the unit for another address. False if none has the address. */
 static bool find_in_read_units(struct dwarf_unit_index *w, uint64_t address, struct dwarf_index_location *location)
 {
     for (size_t i = 0; i < w->read_count; i++)

@@ -198,6 +198,7 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
+/* Runs `symloom man`: writes all pages (--all), or prints the page of a command or of the program. Returns the exit status. */
 static int man_run(const struct options *o)
 {
     if (!options_arguments(o, option_given(o, "all") ? 0 : 1))

@@ -295,6 +295,7 @@ static void open_companions(struct companions *c, struct sl_object *object, cons
         c->given.dwz = open_alt(&c->alt, object, path);
 }
 
+/* Closes the companions of a debug file, also the .dwo files that the extraction has opened. */
 static void close_companions(struct companions *c)
 {
     close_companion(&c->package);

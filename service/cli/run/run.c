@@ -91,8 +91,7 @@ static void set_limits(const struct config *config)
         log_warn("run", "running as root; use an unprivileged user");
 }
 
-/* Warns if everyone can write to the cache directory, because anyone could then change answers. Also warns if root writes to the cache
- * directory of another user, who could then not delete root's files. */
+/* Warns if anyone can write to the cache directory, or if root writes to the cache directory of another user. */
 static void warn_of_cache_owner(const struct config *config)
 {
     struct stat st;

@@ -49,6 +49,7 @@ static bool ends(const char *path, const char *end)
     return sl_str_ends(sl_str(path), sl_str(end));
 }
 
+/* True if the path has a suffix of scripts or of script bundles. */
 static bool path_is_script(const char *path)
 {
     static const char *const names[] = {".js", ".mjs", ".cjs", ".jsx", ".ts", ".bundle", ".jsbundle", ".hbc"};
