@@ -197,7 +197,7 @@ static struct sl_str get_directory(const char *path)
 }
 
 /* Adds a note to f->input that says why an existing file is not the object's debug file: it cannot be read, has no debug information, or
- * another id. */
+ * does not match by id, checksum or code. Sets f->refused. */
 static void note_refused(struct finder *f, const char *path, struct sl_bytes bytes)
 {
     const struct sl_object_info *info = sl_object_info(f->object), *other;

@@ -46,7 +46,8 @@ static void check_symbols(struct checked_config *file)
             value_problem(&file->problems, &at, false, "symbols", "%s", error.message);
 }
 
-/* Loads a file as the service or, with --user, a user command would, and checks that what it names exists on this machine. */
+/* Loads a file as the service or, with --user, a user command would, and checks that what it names exists on this machine. For the service,
+ * also checks how worker processes are confined. */
 static void check_file(const struct config_check *c, struct checked_config *file)
 {
     file->problems.arena = &file->arena;

@@ -165,7 +165,8 @@ static bool add_plts(struct sl_breakpad_writer *w, struct sl_object *object, con
 }
 
 /* Passes to the writer the functions of the module's debug file, and the symbols of its debug file, executable and main file, each file
- * once. */
+ * once. With --unwind-functions adds the code that only unwind information tells of; adds the .plt sections of the executable in any case.
+ * */
 static enum sl_code add_module(struct sl_breakpad_writer *w, struct dump_module *m, const struct options *o,
                                unsigned jobs, struct sl_arena *arena, struct sl_error *error)
 {
@@ -334,8 +335,8 @@ static int write_group(struct dump_syms_run *d, struct sl_breakpad_writer *w, st
     return report_file_error(first->main.path, code, &error);
 }
 
-/* Writes the symbol file of a module and of those with the same id, after checking that there is something to write. Returns the exit
- * status. */
+/* Writes the symbol file of a module and of those with the same id. Fails if there is nothing to write, or with --check-cfi if no module
+ * has unwind information. Returns the exit status. */
 static int dump_module(struct dump_syms_run *d, struct dump_module *first)
 {
     struct sl_arena arena = {0};

@@ -70,7 +70,7 @@ static void complete(struct object_id *id, const struct sl_object_info *info)
 }
 
 /* Downloads the other file of the module: the debug file if the main file has no debug information, else the executable if it has no unwind
- * information. The module is usable without it, so errors are ignored. */
+ * information. A file with another id, or without what is missing, is not used. The module is usable without it, so errors are ignored. */
 static void get_partner(struct dump_module *m, struct locator *locator, struct object_id *id)
 {
     const struct sl_object_info *info = sl_object_info(m->main.object);

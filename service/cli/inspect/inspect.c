@@ -160,7 +160,7 @@ static void open_objects(struct inspection *in, const char *path, const struct s
 }
 
 /* Shows the objects of a file that --arch and --id select. With JSON, the text about all objects of the file is made first, since each
- * selected object lists them as its `variants`. */
+ * selected object lists them as its `variants`. An object that --type excludes is reported as a failure. */
 static void inspect_objects(struct inspection *in, const char *path, struct input *input)
 {
     struct sl_buf variants = {0};

@@ -126,8 +126,7 @@ static void list_part(const struct sourcemap_summary *s, const struct sl_sourcem
 {
     struct sl_sourcemap_texts sources, contents;
     struct sl_buf name = {0}, content = {0};
-    bool null,
-        none; /* null: the source has no path, so an empty one is shown; none: the map does not contain the source's text */
+    bool null, none; /* null: the source has no path, an empty one is shown; none: the map lacks its text */
     if (!sl_sourcemap_texts(&s->map, part, SL_SOURCEMAP_SOURCES, &sources) ||
         !sl_sourcemap_texts(&s->map, part, SL_SOURCEMAP_CONTENTS, &contents))
         return;

@@ -87,10 +87,9 @@ static enum sl_code add_servers(struct locator *b, const char *servers, struct s
     return code;
 }
 
-/* Builds b->all, the list for searches by other code (locator_sources): first the sources of the options (b->preferred), then the
- * files of locator_add_files (b->named_files), then `sources` of the configuration. Other code only knows sources, not file indexes;
- * so a root, a directory or file given without a layout, becomes one source that answers from its index, instead of one for each
- * layout tried. */
+/* Builds b->all, the list for searches by other code (locator_sources): first the sources of the options (b->preferred), then the files of
+ * locator_add_files (b->named_files), then `sources` of the configuration. Other code only knows sources, not file indexes; so a root (a
+ * directory or file given without a layout) becomes one source that answers from its index, instead of one for each layout tried. */
 static enum sl_code join_sources(struct locator *b, struct sl_error *error)
 {
     struct source index = {.type = SOURCE_FILESYSTEM, .path = SL_STR("/"), .configured = true};

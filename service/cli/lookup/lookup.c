@@ -318,7 +318,7 @@ static bool is_true(const char *text)
     return !*text || strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
 }
 
-/* Checks the values of --functions and --inlining. False after a report: options_wrong returns 2. */
+/* Checks the values of --functions and --inlining. False after a report, since options_wrong never returns 0. */
 static bool check_words(const struct options *o)
 {
     size_t functions, inlining;
@@ -428,8 +428,8 @@ static bool has_section(const struct lookup *l, const struct lookup_module *m)
     return false;
 }
 
-/* Answers what the options ask for: --all, --names, the arguments, or standard input. `m`: the file of -e; NULL: none was given. Returns
- * the exit status. */
+/* Writes the symcache to the file of --symcache-out, if given. Then answers what the options ask for: --all, --names, the arguments, or
+ * standard input. `m`: the file of -e; NULL: none was given. Returns the exit status. */
 static int serve(struct lookup *l, const struct options *o, struct lookup_module *m)
 {
     bool all = option_given(o, "all"), names = option_given(o, "names");
@@ -458,7 +458,8 @@ static int serve(struct lookup *l, const struct options *o, struct lookup_module
     return report_modules(l); /* output errors are reported by output_finish */
 }
 
-/* Opens the file of -e or --build-id, if any, and answers the requests; input lines may name further files. Returns the exit status. */
+/* Opens the file of -e or --build-id, if any, and answers the requests; input lines may name further files. Fails if the file lacks the
+ * section of --section. Returns the exit status. */
 static int lookup_run(struct lookup *l, const struct options *o)
 {
     struct lookup_module *m = NULL;
@@ -589,7 +590,8 @@ static bool read_words(const char *path, struct sl_arena *arena, char ***words, 
     return *words && text;
 }
 
-/* Runs an emulated addr2line: replaces each argument `@file` by the words in the file, or leaves it if the file is unreadable. */
+/* Runs an emulated addr2line: replaces each argument `@file` by the words in the file, or leaves it if the file is unreadable, then goes on
+ * as LLVM's tools. */
 static int addr2line_main(const struct command *command, int argc, char **argv)
 {
     struct sl_arena arena = {0};

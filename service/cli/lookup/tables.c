@@ -275,7 +275,8 @@ static struct sl_str without_parameters(struct sl_str name)
 }
 
 /* Returns the mangled or decorated name of a function, whose name in the symcache is `name`. In PDB and COFF files, and in 32-bit x86
- * Windows code, only the symbol at its entry has it; without a symbol, and in other formats, `name` is returned. */
+ * Windows code, only the symbol at its entry has it. Without a symbol, returns `name` without the parameters that the CodeView reader
+ * appends; in other formats, returns `name` as it is. */
 static struct sl_str stored_name(struct lookup_module *m, const struct sl_symcache_function *function,
                                  struct sl_str name)
 {
