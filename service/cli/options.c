@@ -201,8 +201,8 @@ static bool parse_long(struct options *o, int argc, char **argv, int *at)
 }
 
 /* Parses argv[*at], one dash and letters. Flags may be joined (`-ai`); the value of the last letter may follow at once (`-eFILE`), or is
- * the next word, to which `*at` moves on. An OPTION_OPTIONAL has a value only after `=` (`-n=VALUE`). False after a report of a usage
- * error. */
+ * the next word, to which `*at` moves on. An OPTION_OPTIONAL has a value only after `=` (`-n=VALUE`), an OPTION_NEXT has none. False after
+ * a report of a usage error. */
 static bool parse_short(struct options *o, int argc, char **argv, int *at)
 {
     for (const char *letter = argv[*at] + 1; *letter; letter++) {

@@ -355,7 +355,8 @@ static void report_sources(const struct sl_symbfile_extraction *e)
         fprintf(stderr, "skipped %llu unreadable compilation units\n", (unsigned long long)e->skipped_units);
 }
 
-/* Extracts the symbols of the file `debug` and completes the last part of each kind. */
+/* Extracts the symbols of the file `debug` and completes the last part of each kind. With --verbose, reports where the symbols came from.
+ * */
 static enum sl_code run_extraction(struct push_symbols_extraction *x, const struct extraction_file *debug,
                                    const struct push_source *source, struct sl_error *error)
 {
@@ -373,7 +374,7 @@ static enum sl_code run_extraction(struct push_symbols_extraction *x, const stru
 }
 
 /* Extracts the symbols of `debug` into the parts of `job`; `debug` is `executable` itself unless that is stripped. Return pads are found in
- * the code, which only the executable has. Returns a push_status; problems are reported. */
+ * the code, which only the executable has. Returns a push_status, PUSH_NOTHING if there are no symbols; problems are reported. */
 static int extract_parts(const struct push_source *source, const struct extraction_file *executable,
                          const struct extraction_file *debug, struct push_job *job)
 {

@@ -207,8 +207,9 @@ static int push_executable(const struct options *o, const struct push_target *ta
     return status;
 }
 
-/* Adds the executables that -e, --pid and the arguments after the mode name to the list. Returns a push_status; problems are reported.
- * usage() is always false, so `usage(...) ? PUSH_OK : PUSH_USAGE` is PUSH_USAGE. */
+/* Adds to the list the executables that -e, --pid and the arguments after the mode name. It is a usage error if none is named, or if
+ * --debug-file is given and the list does not have exactly one. Returns a push_status; problems are reported. usage() is always false, so
+ * `usage(...) ? PUSH_OK : PUSH_USAGE` is PUSH_USAGE. */
 static int list_executables(const struct options *o, struct push_list *list)
 {
     size_t count;

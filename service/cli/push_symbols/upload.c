@@ -456,9 +456,9 @@ static int send_set(struct upload_run *s)
 
 /* ---- state on the service ---- */
 
-/* Asks the service what it has of the executable. True when the service is a symloom; `published` then gets the hash of the parts of each
- * kind that it has published, or "". s->status is PUSH_FAILED, after a report, when the request could not be made; a request without an
- * answer is no error: the parts are sent as to another service. */
+/* Asks the service what it has of the executable. True when the service is a symloom; `published` then receives the hash of the parts of
+ * each kind that it has published, or "". Sets s->zstd to whether the service accepts zstd. s->status is PUSH_FAILED, after a report, when
+ * the request could not be made; a request without an answer is no error: the parts are sent as to another service. */
 static bool push_upload_query(struct upload_run *s, char published[PUSH_KINDS][65])
 {
     struct push_symbols_transfer t = {0};

@@ -271,8 +271,7 @@ static void handle_notification(struct service_process *child, const char *text)
     char ready[64];
     if (strstr(text, "READY=1") && !child->ready) {
         child->ready = true;
-        if (parent
-                .reloaded) /* it was forked with the configuration that the parent loaded at its start, so make it reload */
+        if (parent.reloaded) /* it has the configuration of the parent's start: make it reload */
             kill(child->pid, SIGHUP);
         if (!parent.ready && all_ready()) {
             parent.ready = true;

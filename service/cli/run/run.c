@@ -517,7 +517,7 @@ static void schedule_exit(struct service_run *run)
 }
 
 /* Ends the service in order: refuse new jobs; wait until load balancers have noticed (shutdown_delay); close idle connections; wait for
- * running jobs; stop the rest and send their answers. */
+ * running jobs; stop the rest and send their answers; finish the cache's writes; send the last errors and metrics. */
 static void drain(struct service_run *run)
 {
     log_info("run", "stopping: waiting for running jobs and open connections",

@@ -300,8 +300,7 @@ static int stress_command(const struct options *o)
         return 2;
     if (!path)
         return options_wrong(o, "no workloads given (-w FILE)");
-    int status =
-        load.url ? 0 : server_load(o, &config); /* the started service has no output on which it could report errors */
+    int status = load.url ? 0 : server_load(o, &config); /* the started service has no output for errors */
     config_release(config);
     return status ? status : read_and_load(o, &load, path);
 }

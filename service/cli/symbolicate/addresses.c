@@ -60,7 +60,7 @@ static bool is_own(int fd, const char *pid)
 }
 
 /* Reads the JIT symbols in the file `path`, perf map (`index` 0) or jitdump (1), if it exists; warns if it is not to be trusted or cannot
- * be read. O_NONBLOCK: opening a FIFO must not wait for a writer. */
+ * be read. Adds its contents to process->hash. O_NONBLOCK: opening a FIFO must not wait for a writer. */
 static void read_file(struct process_code *process, size_t index, const char *path, const char *pid)
 {
     struct sl_mapping *mapping = &process->mappings[index];
