@@ -44,8 +44,7 @@ struct sourcemap_result {
  * SL_MALFORMED if it is not text. */
 extern const struct converter converter_source_text;
 struct source_text_options {
-    bool
-        is_utf8; /* true: the text must be UTF-8, and its byte order mark is skipped; false: the encoding is detected */
+    bool is_utf8; /* true: must be UTF-8 (a byte order mark is skipped); false: the encoding is detected */
 };
 struct source_text_result {
     bool is_written; /* `out` has the text */

@@ -94,9 +94,9 @@ enum sl_code cache_get_own_file(const struct cache_kind *kind, const struct obje
 enum sl_code object_raw_section(struct cache_item *object, struct sl_str name, enum sl_section_store *store,
                                 struct sl_bytes *bytes, struct sl_error *error) SL_SUSPENDS;
 
-/* Finds out whether a line table of an object (an item of kind_objects) names the source file with this clean path. `*relative`, in the
- * arena, is the path as the line table has it if that is relative to the compilation directory, else empty. SL_UNSUPPORTED if the search
- * exceeded a limit. */
+/* Finds out whether a line table of an object (an item of kind_objects) names the source file with this clean path. `*relative`, which is
+ * in the arena, receives the path in the line table if that is relative to the compilation directory; else it is empty. SL_UNSUPPORTED if
+ * the search exceeded a limit. */
 enum sl_code object_names_source(struct cache_item *object, struct sl_str path, struct sl_arena *arena, bool *named,
                                  struct sl_str *relative, struct sl_error *error) SL_SUSPENDS;
 

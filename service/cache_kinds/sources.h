@@ -81,7 +81,7 @@ struct sourcemap_request {
     struct sl_str scope;
     const struct source_request *script; /* NULL: it is empty */
     const struct source_request *map;    /* NULL: the map is in the data URL `embedded` */
-    struct sl_str embedded;              /* data NULL: the data URL in the script's comment */
+    struct sl_str embedded;              /* data URL with the map; data NULL: the one in the script's comment */
     struct sl_str script_id, map_id; /* identify script and map in the cache key: hash of the contents, or location */
 };
 

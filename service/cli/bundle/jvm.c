@@ -21,7 +21,7 @@ static const char *const output_directories[] = {"build", "out", "target", "bin"
 struct bundle_rule {          /* a line of a .gitignore file, or an --exclude */
     struct bundle_rule *next; /* the rule read before it, which has lower precedence */
     const char *pattern;      /* glob for names or, if `anchored`, for paths below the rule's directory */
-    size_t directory;         /* how many bytes of a path are the directory of the rule's .gitignore, with the slash */
+    size_t directory;         /* length of the path of the .gitignore's directory, with its slash, in bytes */
     bool negated, directories_only, anchored;
 };
 

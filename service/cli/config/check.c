@@ -107,7 +107,7 @@ static const char *problem_level(const struct value_problem *problem)
     return problem->info ? "info" : problem->warning ? "warning" : "error";
 }
 
-/* Writes the line or column of a problem; 0 means that it has none. */
+/* Writes the line or column of a problem: null if the number is 0, which means unknown. */
 static void put_number_or_null(struct sl_json_writer *w, const char *key, uint32_t number)
 {
     sl_json_put_key(w, key);

@@ -74,7 +74,8 @@ static int try_file(const char *path)
 
 /* ---- keys ---- */
 
-/* Adds an error for a file or directory that `key` names and that cannot be written; `reason` is the errno, 0: it can be written. */
+/* Adds an error for a file or directory that `key` names and that cannot be written. `reason`: the errno of the attempt; 0 if it can be
+ * written, then nothing is added. */
 static void report_unwritable(const struct config *config, const char *key, const char *path, int reason,
                               struct value_problems *problems)
 {

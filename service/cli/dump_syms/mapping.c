@@ -289,7 +289,7 @@ static bool put_destination(struct path_mapping *m, const struct path_mapping_ru
         else if (piece->kind == PIECE_GROUP && (int)piece->group < count && groups[2 * piece->group] != PCRE2_UNSET)
             sl_buf_add(&m->scratch, path.data + groups[2 * piece->group],
                        groups[2 * piece->group + 1] - groups[2 * piece->group]);
-        /* the two kinds of digests are the last of the enum */
+        /* PIECE_DIGEST and PIECE_UPPER_DIGEST are the last values of the enum */
         else if (piece->kind >= PIECE_DIGEST && !put_digest(&m->scratch, path, piece->kind == PIECE_UPPER_DIGEST))
             return false;
     }

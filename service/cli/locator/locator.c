@@ -43,7 +43,7 @@ struct locator {
 static enum sl_code add_all(struct locator_source_list *list, const struct config *config, struct sl_error *error)
 {
     for (size_t i = 0; i < config->source_count; i++)
-        if (!config->sources[i].index && /* sources made from debuginfod.scan: only a service scans */
+        if (!config->sources[i].index && /* leaves out sources made from debuginfod.scan: only a service scans */
             !source_list_add(list, &config->sources[i]))
             return sl_fail(error, SL_BUSY, "out of memory");
     return SL_OK;

@@ -288,7 +288,7 @@ static bool is_false(const char *text)
     return strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
 }
 
-/* Sets the output style to the one of this name, in any case. False after a report if there is none. */
+/* Sets the output style to the one of this name, in capital or small letters. False after a report if there is none. */
 static bool read_style(struct lookup *l, const char *name)
 {
     static const char *const names[] = {"gnu", "llvm", "json", "table"}; /* in the order of enum output_style */

@@ -549,7 +549,7 @@ static void drain(struct service_run *run)
     service_free(run->service);
 }
 
-/* Runs as the main fiber: starts the server and the background work, waits for a signal, then drains. run->server NULL: it failed. */
+/* Runs as the main fiber: starts server and background work, waits for a signal, then drains. run->server is NULL if it cannot start. */
 static void serve(void *arg)
 {
     struct service_run *run = arg;

@@ -20,7 +20,7 @@ enum sort_action { SORT_WRITTEN, SORT_EXISTS, SORT_DUPLICATE, SORT_SKIPPED, SORT
 
 struct sort_piece {       /* an object, or a file that cannot be sorted */
     const char *name;     /* last component of the file's or the member's name */
-    size_t member, slice; /* index in a ZIP archive, or SORT_NO_MEMBER; in a fat file */
+    size_t member, slice; /* member: index in a ZIP archive, or SORT_NO_MEMBER; slice: index in a fat file */
     const char *target;   /* path below the root: "67/e9247c..f/debuginfo"; NULL: cannot be sorted */
     const char *alias;    /* a second path for the same file, or NULL */
     const char *id;       /* the id in `target` */

@@ -35,8 +35,8 @@ struct stress_report {
     size_t count;
     double warmup_s, duration_s;
     uint64_t peak;  /* bytes; 0: unknown */
-    bool sentry;    /* errors were sent to the emulated Sentry .. */
-    size_t reports; /* .. this many */
+    bool sentry;    /* the service sent its errors to the emulated Sentry */
+    size_t reports; /* how many error reports the emulated Sentry accepted */
 };
 
 /* ---- figures ---- */

@@ -355,8 +355,8 @@ static bool is_thread_number(const struct answer_format *format, const struct wa
     return !dump_thread_is_writer(walked, thread) && dump_thread_number(walked, thread) == number;
 }
 
-/* Sets `*thread` to the index of the thread to be printed: that of --thread or --thread-index; else ALL_THREADS, if the options or the
- * format want that, or the crashed one. False after a report of a usage error. */
+/* Sets `*thread` to the index of the thread to be printed: the one of --thread or --thread-index, if given. Otherwise it is ALL_THREADS if
+ * the options or the format want all threads, else the index of the crashed one. False after a report of a usage error. */
 static bool choose_thread(const struct options *o, const struct answer_format *format,
                           const struct symbolicated_answer *answer, const struct walked_dump *walked, int64_t *thread)
 {

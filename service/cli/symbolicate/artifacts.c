@@ -23,7 +23,7 @@ struct local_artifact {
     enum artifact_kind kind;
     const char *path;        /* on this machine */
     size_t next_of_name;     /* 1 + index of the next file of the same name; 0: none */
-    struct remote_file file; /* describes the file for searches: as one of the source made for its directory */
+    struct remote_file file; /* describes it for searches, as a file of the source that stands for its directory */
     bool looked_at;          /* a script: its comments were read, which set `id` and `map_beside` */
     struct sl_debug_id id;   /* nil: none */
     struct local_artifact *next_of_id; /* in the list that scripts_of_id returns */
