@@ -18,8 +18,8 @@ struct gather {
     bool out_of_memory;
 };
 
-/* Adds a source text to the bundle under its full path, unless it is there already or the texts would exceed max_texts: then smaller texts
- * may still fit. False, which stops the iteration, when out of memory. */
+/* Adds a source text to the bundle under its full path, unless it is there already. A text with which the bundle would exceed max_texts is
+ * left out; smaller ones may still fit. False, which stops the iteration, when out of memory. */
 static bool embedded_sources_add(void *arg, const struct sl_file *file, struct sl_bytes text)
 {
     struct gather *g = arg;

@@ -35,9 +35,9 @@ struct split_files {
  * `<file>.dwp` for the input, its debug file and the input's link target, each also without `.debug`. An empty path means: go on with the
  * next index. False past the last index. */
 bool split_package_path(const struct input *input, size_t index, char path[PATH_MAX]);
-/* Sets `path` to number `index` of the paths where the .dwo file `name` may be, in the order of debuggers: in the compilation directory
- * (a relative one also below the program's directory, for builds with -fdebug-prefix-map), then beside the program, for builds that were
- * moved. `program` NULL: only in the compilation directory. An empty path means: go on with the next index. False past the last index. */
+/* Sets `path` to number `index` of the paths where the .dwo file `name` may be, in the order of debuggers: in the compilation directory; if
+ * that is relative (builds with -fdebug-prefix-map), also below the program's directory; then beside the program (builds that were moved).
+ * `program` NULL: only in the compilation directory. An empty path means: go on with the next index. False past the last index. */
 bool split_dwo_path(const char *program, struct sl_str comp_dir, struct sl_str name, size_t index, char path[PATH_MAX]);
 /* Opens the input's package and supplementary file, if they exist. .dwo and object files are opened when the DWARF reader asks for them.
  * Close all with split_files_close. */

@@ -28,7 +28,7 @@ struct locator {
     struct locator_source_list preferred;
     struct locator_source_list configured; /* `sources` of the configuration: searched last */
     struct file_index **indexes;           /* one for each root of `preferred`: preferred.roots[i] */
-    struct file_index *named_files;        /* of the files of locator_add_files; NULL = none */
+    struct file_index *named_files;        /* index of the files of locator_add_files; NULL = none */
     struct locator_source_list all;        /* all sources in search order, for other code (locator_sources) */
     struct held_file *held;
     struct progress progress;
