@@ -64,8 +64,8 @@ uint32_t js_part(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, ui
     return s->part_count++;
 }
 
-/* True if this construct may turn out to be a pattern or parameters, so that an assignment directly in it is a default value. A call may
- * only if it is `async(...)`, whose `at` is not UNKNOWN. */
+/* True if this construct may turn out to be a pattern or parameters, so that an assignment directly in it is a default value. The only call
+ * that may is `async(...)`, whose `at` is not UNKNOWN. */
 static bool may_begin_pattern(const struct js_level *level)
 {
     switch (level->kind) {
@@ -80,10 +80,9 @@ static bool may_begin_pattern(const struct js_level *level)
     }
 }
 
-/* Makes name parts of an assignment's target `a.b`, which is level->size steps from level->at on, and returns the last one. If the
- * assignment may turn out to be a default value in a pattern, adds a part SL_JS_DEFAULT and returns it: its `at` is the last part of the
- * target, its `outer` the parameter `outer`, the part that belongs to the construct around the assignment. resolve_parts() chooses one of
- * the two. UNKNOWN when out of memory. */
+/* Makes the name parts of an assignment's target, such as `a.b`: level->size steps from p->steps[level->at] on. Returns the last part. If
+ * the assignment may turn out to be a default value in a pattern, returns a part SL_JS_DEFAULT instead, and resolve_parts() chooses later:
+ * `at` of that part is the last part of the target, `outer` the part of the construct around the assignment. UNKNOWN when out of memory. */
 static uint32_t make_assigned_parts(struct js_parser *p, const struct js_level *level, uint32_t outer)
 {
     uint32_t last = SL_JS_NAME_IS_COMPLETE; /* to the left of the first part there is none */

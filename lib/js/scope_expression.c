@@ -9,8 +9,8 @@ static enum js_state other_operand(struct js_parser *p, size_t size)
     return OPERATOR;
 }
 
-/* Completes a literal. `read` is the result of js_string(), false if the string has no end, which fails with the error `what`; or of
- * js_number(), which is always true, so that it needs no `what`. */
+/* Completes a literal. `read` is what js_string() or js_number() returned: false for a string without an end, which fails with the error
+ * `what`. js_number() always returns true, so `what` is not used after it. */
 static enum js_state literal_operand(struct js_parser *p, bool read, const char *what)
 {
     if (!read)
@@ -44,8 +44,8 @@ enum js_state js_named_operand(struct js_parser *p, const uint8_t *end, enum sl_
     return OPERATOR;
 }
 
-/* Reads `async`: an async function, an arrow function with one parameter (`async x => 1`), or else a name: what looks like its call,
- * `async(...)`, may turn out to be the parameters of an arrow function. `statement`: it begins a statement. */
+/* Reads `async`: it begins an async function or an arrow function with one parameter (`async x => 1`), or is a name. `async(...)` is read
+ * as a call of that name, whose arguments may turn out to be the parameters of an arrow function. `statement`: it begins a statement. */
 enum js_state js_async(struct js_parser *p, bool statement)
 {
     uint32_t start = js_offset(p);

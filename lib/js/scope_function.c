@@ -35,8 +35,8 @@ static enum js_state function_parameters(struct js_parser *p, bool async, bool g
     return OPERAND;
 }
 
-/* Ends parameters at their `)`; a brace must follow. L_FUNCTION, which is on the stack already, stands for the body of a function; the
- * block of a `catch` is pushed as a block of its own. */
+/* Ends parameters at their `)`; a brace must follow. For a function, L_FUNCTION is on the stack already and stands for its body. For a
+ * `catch`, L_BLOCK is pushed, as for any other block. */
 enum js_state js_parameters_ended(struct js_parser *p)
 {
     bool catch = js_top(p)->flags & CATCH;
@@ -220,7 +220,7 @@ static enum js_state after_key(struct js_parser *p, const struct js_class_member
     uint8_t c = js_peek(p, 0);
     if (c == '(')
         return method(p, member);
-    /* `(` does not follow, so it is no method: no modifier is allowed in an object; in a class fields may have `static`, `accessor` */
+    /* no `(` follows, so it is a property, which has no modifiers, or a class field, which may have `static` and `accessor` */
     if (member->modifiers & (M_GENERATOR | M_GET | M_SET | (in_class ? M_ASYNC : 0xFF)))
         return js_fail(p, "method without parameters");
     switch (c) {

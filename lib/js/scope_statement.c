@@ -50,8 +50,8 @@ static enum js_state plain_end(struct js_parser *p)
     return js_completed(p);
 }
 
-/* Ends the parentheses of `if (...)` and the like at their `)`. After those of while and with, which nothing follows but a statement, no
- * construct stays on the stack. */
+/* Ends the parentheses of `if (...)` and the like at their `)`. After those of `while` and `with` only a statement follows, so nothing is
+ * pushed on the stack for them. */
 enum js_state js_head_ended(struct js_parser *p)
 {
     enum js_head head = js_top(p)->what;

@@ -171,8 +171,8 @@ static const struct {
 };
 enum { WORDS = sizeof words / sizeof words[0] };
 
-/* Index in `words`, which is sorted, of the first word with this letter; if there is none, of a word with another letter, at which
- * js_word() stops. */
+/* For each letter, the index in `words` (sorted) of the first word that begins with it. A letter without words has an index at which
+ * js_word() stops at once: that of a word with another letter, or WORDS. */
 static const uint8_t first_words[26] = {
     ['a' - 'a'] = 0,  ['b' - 'a'] = 2,     ['c' - 'a'] = 3,  ['d' - 'a'] = 8,  ['e' - 'a'] = 12, ['f' - 'a'] = 16,
     ['g' - 'a'] = 19, ['h' - 'a'] = 19,    ['i' - 'a'] = 20, ['j' - 'a'] = 24, ['k' - 'a'] = 24, ['l' - 'a'] = 24,

@@ -324,10 +324,10 @@ static uint32_t node_word(const struct sl_smcache *c, uint32_t node, unsigned wo
     return sl_table_u32(c->table.sections[SECTION_NODES].data + (size_t)(node - 1) * NODE_SIZE + word * 4);
 }
 
-/* Sets the function around the position. `node` is the innermost generated range of the map's `scopes` there (1 + its number, 0 = none).
- * Its function is used if it has one; else the one by the scopes of the source; else the one found by parsing the script, which an inlined
- * call has not. Words of a node: 0 function, 1 source of the call if it was inlined, 2 and 3 line and column of the call, 4 next outer
- * call, 5 whether it is hidden. */
+/* Sets the function around the position, from the first of these that has one: the generated range `node` (1 + its number, 0 = none), which
+ * is the innermost of the map's `scopes` there; the scopes of the source; the script as parsed, unless the call is inlined. Words of a
+ * node: 0 function, 1 source of the call if it was inlined, 2 and 3 line and column of the call, 4 next outer call, 5 whether it is hidden.
+ * */
 static void set_original_function(const struct sl_smcache *c, uint32_t node, struct sl_smcache_position *place)
 {
     bool there = node > 0 && node <= c->node_count;

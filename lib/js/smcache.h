@@ -59,8 +59,8 @@ struct sl_smcache_position {
 bool sl_smcache_lookup(const struct sl_smcache *cache, uint32_t line, uint32_t column,
                        struct sl_smcache_position *place);
 
-/* If the position is in an inlined function, changes it to the position of the call in the function around it, and `name`, which
- * calls do not have, to empty. False for a position that is not inlined. Calls are nested at most 256 deep. */
+/* If the position is in an inlined function, changes it to the position of the call, which is in the function around it. `name` becomes
+ * empty, because calls have none. False for a position that is not inlined. Calls are nested at most 256 deep. */
 bool sl_smcache_caller(const struct sl_smcache *cache, struct sl_smcache_position *place);
 
 /* Returns the name of a source as written in the map, with the map's source root in front; may be empty. */
@@ -69,6 +69,6 @@ struct sl_str sl_smcache_source(const struct sl_smcache *cache, uint32_t source)
 /* Returns the text of a source; data NULL if the map does not contain it. */
 struct sl_str sl_smcache_text(const struct sl_smcache *cache, uint32_t source);
 
-/* Returns a cursor in the text of a source for reading lines around `line` (1-based, see sl_context_at()). It stands close in front of
- * them, so that most of the text before need not be read. */
+/* Returns a cursor in the text of a source for reading lines around `line` (1-based, see sl_context_at()). The cursor starts shortly before
+ * these lines, so that most of the text in front of them need not be read. */
 struct sl_context_cursor sl_smcache_cursor(const struct sl_smcache *cache, uint32_t source, uint32_t line);

@@ -335,9 +335,10 @@ static bool read_scopes_of_parts(struct smoriginals_reader *r)
     return r->out->node_count < INT32_MAX;
 }
 
-/* Makes the nodes (generated ranges) self-contained, so that look-ups only follow links from an inlined call to the one around it: a range
- * that is neither a stack frame nor an inlined call, such as a block, copies the range around it, which comes first, but keeps its own
- * function. Of calls nested deeper than MAX_CALLS those in the middle are left out: the innermost ones link to an outer one directly. */
+/* Makes the nodes (generated ranges) self-contained, so that look-ups only follow links from an inlined call to the one around it. A range
+ * that is neither a stack frame nor an inlined call, such as a block, becomes a copy of the range around it, which was resolved before it,
+ * but keeps its own function if it has one. Of calls nested deeper than MAX_CALLS those in the middle are left out: the innermost ones link
+ * to an outer one directly. */
 static void resolve_nodes(struct original_scopes *o)
 {
     for (size_t i = 0; i < o->node_count; i++) {

@@ -117,8 +117,8 @@ static void make_stored_values(struct smcache_writer *w, const struct sl_sourcem
     }
 }
 
-/* Writes `count` tokens of a batch, from `from` on, as one block; if their positions need too many bits, as two halves, each written in the
- * same way (one token always fits). */
+/* Writes `count` tokens of a batch, from `from` on, as one block. If their positions need too many bits for one block, writes each half of
+ * them in the same way; a single token always fits. */
 static void put_tokens(struct smcache_writer *w, const struct sl_sourcemap_batch *b, const struct stored_values *stored,
                        uint32_t from, uint32_t count)
 {
@@ -176,7 +176,7 @@ static bool flush_full(struct smcache_writer *w)
 }
 
 /* If the last token is a range: adds a copy of it at each position before `end` where a function of the script begins or ends, so that each
- * token is in one function. A source position that becomes too large ends this. False when out of memory or budget. */
+ * token is in one function. Stops before a copy whose position in the source would be too large. False when out of memory or budget. */
 static bool repeat_range(struct smcache_writer *w, uint64_t end)
 {
     struct range_splitter *s = &w->splitter;

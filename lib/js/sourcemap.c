@@ -260,8 +260,8 @@ static bool move_parts(struct sourcemap_reading *r, size_t first, uint32_t line,
     return true;
 }
 
-/* Reads a section of an index map: its offset and its map, in any order; therefore the offset is added to the map's parts at the end. False
- * if it is malformed, or when out of memory. */
+/* Reads a section of an index map. Its offset and its map may come in any order, so the offset is added to the map's parts at the end.
+ * False if it is malformed, or when out of memory. */
 static bool read_map_section(struct sourcemap_reading *r)
 {
     uint32_t line = 0, column = 0;

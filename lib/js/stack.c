@@ -141,8 +141,8 @@ static bool is_opening(struct sl_str text, size_t at, bool nameless)
     return at < text.size && text.data[at] == '(' && (at ? text.data[at - 1] == ' ' && at > 1 : nameless);
 }
 
-/* Reads FUNCTION (URL:LINE:COLUMN); with `nameless` the function may be missing. Names and paths may contain parentheses: the location
- * begins at the `(` that belongs to its last `)` if a blank precedes it, else at the first `(` that a blank precedes. */
+/* Reads FUNCTION (URL:LINE:COLUMN); with `nameless` the function may be missing. Names and paths may contain parentheses. The location
+ * begins at the `(` that belongs to its last `)`, if a blank is in front of that `(`; else at the first `(` with a blank in front. */
 static bool in_parentheses(struct sl_str text, bool nameless, struct sl_js_stack_frame *frame)
 {
     size_t first = 0; /* the first `(` that may begin the location */
@@ -296,8 +296,8 @@ static size_t backslashes(struct sl_str text)
     return count;
 }
 
-/* True if the `n` after `count` backslashes makes them an escaped line end between frames of a stack in JSON, and is not part of a Windows
- * path like `C:\new`: it is in quotes and follows a single backslash, or the line of a V8 frame follows. */
+/* True if the `n` after `count` backslashes makes them an escaped line end of a stack in JSON; false if it belongs to a Windows path like
+ * `C:\new`. It makes a line end if it follows a single backslash in quotes, or if the line of a V8 frame (" at ") comes after it. */
 static bool is_newline(struct sl_str text, size_t count, bool quoted)
 {
     if (count >= text.size || text.data[count] != 'n')

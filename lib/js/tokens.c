@@ -49,8 +49,8 @@ static bool has_only_numbers(const uint8_t *at, const uint8_t *end)
     return true;
 }
 
-/* Sets t->range to the index of the line's next token that is a range; NONE if there is none. Indexes are relative to `from`, the one
- * before. */
+/* Sets t->range to the index of the line's next token that is a range; NONE if there is none. In `rangeMappings` each index is relative to
+ * the one before it, which is `from`. */
 static void next_range(struct sl_sourcemap_tokens *t, uint32_t from)
 {
     uint32_t number = from;

@@ -122,7 +122,7 @@ struct record_ahead {
 
 /* ---- members ---- */
 
-/* Appends what R8's comments add to a member: lines for positions in an outline, rules that remove frames, id of the descriptor or 0. */
+/* Appends what R8's comments add to a member: lines of positions in an outline, rules that remove frames, id of a descriptor (0 = none). */
 static void encode_extras(const struct jvm_pending *p, struct sl_buf *out)
 {
     sl_buf_uleb(out, p->position_count);

@@ -142,8 +142,8 @@ struct jvm_found_member {
     size_t count;
 };
 
-/* Adds the frames of each member in the list, and empties the list. Of a base member, which has no range of lines, all lines are added; of
- * others only the line that the query's line corresponds to. */
+/* Adds the frames of each member in the list, and empties the list. A base member, which holds for no particular line, gives frames for all
+ * its source lines; any other member only gives the source line to which the query's line corresponds. */
 static void add_found(struct jvm_frame_search *s, struct jvm_found_member *found)
 {
     for (size_t i = 0; i < found->count; i++) {
@@ -232,9 +232,9 @@ static void sort_by_method(struct sl_jvm_frames *out, size_t first)
         qsort(out->items + first, out->count - first, sizeof *out->items, frames_by_method);
 }
 
-/* Adds a frame for each base member: those with the range 0 to 0, then those without a range. The former show their line unless one of them
- * covers several lines; the latter only if there is just one. Without signatures, members without a range that all have one name are one
- * frame; if they have several names and all have lines, the frames are sorted by name. */
+/* Adds a frame for each base member: first those with the range 0 to 0, which show their line unless one of them covers several lines; then
+ * those without a range, which show their line only if there is just one. Without signatures, members without a range that all have one
+ * name become one frame. If they have several names and all have lines, all the added frames are sorted by name. */
 static void from_bases(struct jvm_frame_search *s, const struct bases *b)
 {
     struct jvm_members all = s->members;
@@ -330,8 +330,9 @@ static void by_parameters(struct jvm_frame_search *s)
 
 /* ---- rules ---- */
 
-/* Returns how many innermost frames are to be removed by the rules (R8's rewriteFrame) of the members that match the query: for a query by
- * parameters all in s->members, else those whose range contains its line and those without one. 0 unless an exception's class is known. */
+/* Returns how many innermost frames are to be removed by the rules (R8's rewriteFrame) of the members that match the query. A query by
+ * parameters matches all in s->members; a query by line those without a range and those whose range contains the line. 0 unless an
+ * exception's class is known. */
 static uint64_t count_removed(const struct jvm_frame_search *s)
 {
     struct jvm_members all = s->members;

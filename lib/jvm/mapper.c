@@ -218,14 +218,15 @@ static inline bool mapper_read_member(struct jvm_members *members, struct jvm_me
     return false;
 }
 
-/* True if the member has the parameters, or with by_descriptor the descriptor, of a query by parameters; always for other queries. */
+/* True if the member matches a query by parameters: it has the query's parameters or, with by_descriptor, the query's descriptor. Always
+ * true for other queries. */
 static bool is_meant(const struct jvm_members *members, const struct jvm_member *member)
 {
     const struct sl_jvm_query *q = members->query;
     if (!q || q->by != SL_JVM_BY_PARAMETERS)
         return true;
     if (!members->by_descriptor)
-        /* the flag: others are inlined, or further lines of the same method */
+        /* members without the flag were inlined, or are further lines of the same method */
         return member->flags & JVM_BY_PARAMETERS &&
                sl_str_equal(jvm_text(members->mapper, member->arguments), q->parameters);
     struct sl_reader extras = member->extras;

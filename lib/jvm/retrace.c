@@ -326,9 +326,9 @@ static void set_line(const struct retrace *r, int64_t line, struct sl_jvm_frame 
     frame->line = frame->has_line ? (uint32_t)line : 0;
 }
 
-/* Returns the source line of a member: `chosen`, if that is one of several alternatives; else (`chosen` is NO_LINE) its only source line,
- * or, of several, the one at the same distance from the first as the obfuscated line is from the start of the range. An obfuscated line
- * that cannot be mapped is returned as it is, NO_LINE for none. */
+/* Returns the source line of a member: `chosen`, unless that is NO_LINE. Else returns its only source line. If it has several, returns the
+ * one as far from the first as the obfuscated line is from the start of the range; the first one if that cannot be computed. An obfuscated
+ * line that cannot be mapped is returned as it is, NO_LINE for none. */
 static int64_t source_line(const struct retrace *r, const struct jvm_member *m, int64_t chosen)
 {
     /* spans: it has several source lines */

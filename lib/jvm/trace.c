@@ -262,8 +262,9 @@ static bool read_named_class(const char *at, const char *end, struct sl_str *cla
     return c == end || *c == ':' || *c == ']';
 }
 
-/* If a mapping has the class, writes the text of the line up to it and its original name; else nothing: that text is written later, with
- * what follows. Records the class in `thrown`; one in no mapping, by its own name, only if it has a dot, as other words are no classes. */
+/* If a mapping has the class, writes the line up to the class, and then its original name. Else writes nothing: that text is written later,
+ * with what follows it. Records the class in `thrown`; a class in no mapping is recorded under its own name, and only if that has a dot,
+ * because other words are no classes. */
 static void put_class(struct sl_jvm_trace *t, struct sl_str class, struct thrown *thrown, struct sl_buf *out)
 {
     struct sl_str original;

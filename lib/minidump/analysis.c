@@ -145,8 +145,8 @@ static bool set_adjustment(struct analyser *r, enum sl_minidump_adjustment adjus
     return true;
 }
 
-/* Finds the address that was accessed in fact, if it is one of three: relative to a null pointer in a register, 0 itself (a jump or call to
- * NULL), or, after a general protection fault, a non-canonical one, for which the system reports another. */
+/* Finds the address that was accessed in fact, if it is not the reported one. It may be relative to a null pointer in a register; 0 itself,
+ * after a jump or call to NULL; or, after a general protection fault, a non-canonical address, which the system does not report. */
 static void adjust_address(struct analyser *r)
 {
     const struct sl_disasm_effects *effects = &r->out->effects;

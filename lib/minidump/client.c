@@ -11,8 +11,8 @@
 
 #include <stdlib.h>
 
-/* NAMES_PER_BYTE: frames may share symbol names, so a small stream could make a large result; all names together may be so many times as
- * long as the symbols and the number of frames together. */
+/* NAMES_PER_BYTE limits the bytes of the names of all frames: to this many times (bytes of the symbols + number of frames). Without the
+ * limit a small stream could make a large result, because frames may share symbol names. */
 enum { VERSION = 1, HEADER_SIZE = 16, THREAD_SIZE = 12, FRAME_SIZE = 16, NAMES_PER_BYTE = 64 };
 
 /* Checks that the symbol names of a thread's frames are inside of the symbols, which are `symbol_bytes` long. `*named` is how many bytes
@@ -109,7 +109,8 @@ static struct sl_str symbol_at(const struct sl_minidump_client *client, uint32_t
     return sl_buf_move_to_arena(&buf, arena);
 }
 
-/* client->threads is sorted by id, so the last of the threads with an id up to `thread_id` is the one, if it has that id. */
+/* Looks for the thread in client->threads, which is sorted by id: the last entry whose id is at most `thread_id` is the one, if that is its
+ * id. */
 bool sl_minidump_client_frames(const struct sl_minidump_client *client, uint64_t thread_id, struct sl_arena *arena,
                                struct sl_crash_frame **frames, size_t *count)
 {

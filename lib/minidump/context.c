@@ -141,8 +141,8 @@ static struct context_walk context_begin(const struct sl_minidump *dump, uint32_
                                  layout->runs->names, 0};
 }
 
-/* Reads the next register of a CONTEXT record; false at the end. When all names of a run of registers (struct context_run), which are one
- * text separated by blanks, have been used, the next run begins. */
+/* Reads the next register of a CONTEXT record; false at the end. The names of a run of registers (struct context_run) are one text,
+ * separated by blanks; after the last of them the next run begins. */
 static bool context_next(struct context_walk *w, struct context_value *value)
 {
     if (w->names && !*w->names) {

@@ -117,8 +117,8 @@ static struct sl_str module_name(struct dump_reader *d, const struct module_list
     return name.data ? name : SL_STR("");
 }
 
-/* Adds the annotations of the module at `index` of the module list; `bytes` is Crashpad's record of it. The names of modules without any
- * annotation are not read, which saves time: 4 bytes are a count, 8 or 12 the smallest entry. */
+/* Adds the annotations of the module at `index` of the module list; `bytes` is Crashpad's record of it. If both lists are too short for an
+ * entry (a count of 4 bytes, then at least 8 or 12), returns at once, to save reading the module's name. */
 static void add_module(struct dump_reader *d, const struct module_list *modules, uint32_t index, struct sl_bytes bytes,
                        struct sl_arena_array *list)
 {

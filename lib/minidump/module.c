@@ -138,8 +138,8 @@ static void read_version(struct dump_reader *d, struct sl_reader *r, struct sl_c
         module->version = dump_printf(d, "%u.%u.%u.%u", high >> 16, high & 0xFFFF, low >> 16, low & 0xFFFF);
 }
 
-/* Reads an entry of the module list; all of its DUMP_MODULE_SIZE bytes, even if invalid. Returns false if it is invalid: without size or
- * name, beyond the address space, or with a CodeView record outside of the file. */
+/* Reads an entry of the module list. Always reads all of its DUMP_MODULE_SIZE bytes, so that the next entry follows. Returns false if the
+ * entry is invalid: without size or name, beyond the address space, or with a CodeView record outside of the file. */
 static bool read_listed(struct dump_reader *d, struct sl_reader *r, struct sl_crash_module *module)
 {
     struct sl_reader location;

@@ -51,8 +51,8 @@ static const struct {
     {4, illegal_codes}, {5, trap_codes}, {8, arithmetic_codes}, {11, segment_codes}, {31, call_codes}, {7, bus_codes},
 };
 
-/* Returns "SIGNAL / si_code" (exception->code, exception->flags): the name that the si_code has for this signal, or for all signals, or its
- * number; only "SIGNAL" if it is 0. Data NULL for an unknown signal. */
+/* Returns "SIGNAL / si_code" for exception->code and exception->flags. The si_code is shown by the name that it has for this signal or for
+ * all signals, else as a number; an si_code of 0 is left out. Data NULL for an unknown signal. */
 struct sl_str dump_linux_reason(struct dump_reader *d, const struct dump_exception *exception)
 {
     const char *name = dump_find_name(signals, exception->code), *kind = NULL;

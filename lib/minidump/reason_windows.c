@@ -152,7 +152,7 @@ static const char *access_kind(uint64_t access)
     return dump_find_name(kinds, access);
 }
 
-/* Returns `text`, " / ", and then `prefix` and `name` joined; or instead of these two the number, if `name` is NULL. */
+/* Returns `text`, " / ", and then a name, which is `prefix` and `name` joined; the number if `name` is NULL. */
 static struct sl_str name_or_number(struct dump_reader *d, const char *text, const char *prefix, const char *name,
                                     uint64_t number)
 {

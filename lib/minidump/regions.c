@@ -11,7 +11,7 @@ enum { REGION_SIZE = 48, MEM_FREE = 0x10000 };
 SL_ORDER_BY(region_by_address, struct dump_region, first, last)
 
 /* Reads a MINIDUMP_MEMORY_INFO. Returns false if the region is free or empty, or ends beyond the address space. The PAGE_... protections
- * are bits, of which a region has one, perhaps with PAGE_GUARD: several of them allow to read, and so on. */
+ * are bits: a region has one of them, perhaps with PAGE_GUARD. Several of them allow reading, several allow writing, and so on. */
 static bool read_region(struct sl_reader *r, struct dump_region *region)
 {
     enum {

@@ -31,7 +31,7 @@ static const struct {
 
 enum { SPARC = 0x8001 };
 
-/* Sets the operating system, the format of its executables and its name. If the platform is unknown, the name is empty, and the first two
+/* Sets the operating system, the format of its executables and its name. If the platform is unknown, the name is empty; system and format
  * stay as they were (0: other, unknown). */
 static void name_system(struct sl_minidump *dump, uint32_t platform)
 {

@@ -130,9 +130,9 @@ static void breakpad_functions_read_header(struct breakpad_reader *r)
     }
 }
 
-/* Initialises tables of names, chunks and workers, and reads the header; false when out of memory. Names whose number is less than `names`,
- * the most names that a file of this size has room for (or DENSE_IDS if that is more), are stored in an array; others in a map, because a
- * crafted file may use any numbers. */
+/* Initialises tables of names, chunks and workers, and reads the header; false when out of memory. Names with a number below `names` are
+ * stored in an array, others in a map, because a crafted file may use any numbers. `names` is the most names that a file of this size has
+ * room for, but at least DENSE_IDS. */
 static bool reader_init(struct breakpad_reader *r, unsigned workers)
 {
     r->chunk_count = workers == 1 ? 1 : (size_t)workers * CHUNKS_PER_WORKER;

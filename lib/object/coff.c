@@ -77,8 +77,8 @@ static bool is_inside(struct sl_bytes bytes, const struct coff_header *h)
            (h->symbol_offset || !h->symbol_count) && h->section_count;
 }
 
-/* Reads an ordinary or an anonymous header; `*anonymous` is the kind of header (COFF_NAMED: ordinary). False if the file is not COFF: of
- * the kinds that have tables of sections and symbols, these must lie inside the file (is_inside). */
+/* Reads an ordinary or an anonymous header; `*anonymous` is the kind of header (COFF_NAMED: ordinary). False if the file is not COFF. A
+ * file whose header has tables of sections and symbols is COFF only if these lie inside the file (is_inside). */
 static bool read_any_header(struct sl_bytes bytes, struct coff_header *h, enum coff_anonymous *anonymous)
 {
     struct sl_reader r = sl_reader(bytes, false);

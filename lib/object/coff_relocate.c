@@ -39,8 +39,8 @@ struct coff_relocation_value {
     bool known, code;
 };
 
-/* Reads a symbol; `*tag` is the first word of its auxiliary record (of a weak external: the index of its default symbol), 0 without one. A
- * symbol outside of the table counts as undefined (section 0). */
+/* Reads a symbol. `*tag` becomes the first word of its auxiliary record, 0 if it has none; for a weak external that is the index of its
+ * default symbol. A symbol outside of the table counts as undefined (section 0). */
 static void read_symbol(const struct pe *pe, uint64_t index, uint32_t *value, int32_t *section, uint8_t *class,
                         uint32_t *tag)
 {

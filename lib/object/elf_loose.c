@@ -67,9 +67,8 @@ static void compare_with(struct elf_loose_list *list, const struct sl_symbol *fu
     }
 }
 
-/* Loose symbols lack a type or a size. Sets at_sized for those without size at whose address a symbol with a size begins: they are further
- * names of that symbol.
- * Clears it for loose symbols that have a size themselves. */
+/* Sets at_sized of each loose symbol without a size at whose address a symbol with a size begins: it is a further name of that symbol.
+ * Clears at_sized of loose symbols that have a size themselves. */
 static void find_names_of_sized(struct elf_loose_list *list)
 {
     for (size_t i = 0, next; i < list->count; i = next) {
