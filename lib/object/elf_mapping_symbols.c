@@ -78,8 +78,8 @@ static bool add_marks(struct marking *m, const struct elf_table *table, bool of_
 SL_ORDER_BY(by_address, struct sl_mapping_symbol, address, order)
 
 /* Lists where code changes between ARM, Thumb and data, sorted by address: by the mapping symbols (`$a`, `$t`, `$x`, `$d`) of .symtab. If a
- * 32-bit file has none, each function of .symtab gets an entry, because its address tells ARM from Thumb; without .symtab each dynamic
- * symbol of a function. Files of other processors have no entries. */
+ * 32-bit file has none, each function of .symtab gets an entry, because its address tells ARM from Thumb. If that gives no entry, the
+ * functions among the dynamic symbols get entries. Files of other processors have no entries. */
 enum sl_code elf_mapping_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_mapping_symbol **marks,
                                  size_t *count, struct sl_error *error)
 {

@@ -45,8 +45,8 @@ static bool name_stub(struct sl_arena *arena, struct sl_str function, struct sl_
     return true;
 }
 
-/* Appends a symbol for each stub that calls a function whose name is known, until `symbols` is full or the budget is used up (true). False
- * when out of memory. */
+/* Appends a symbol for each stub that calls a function whose name is known. Stops early, also with true, when `symbols` is full or the
+ * budget is used up. False when out of memory. */
 bool macho_add_stubs(const struct sl_object *object, struct sl_arena *arena, struct sl_symbol *symbols, size_t capacity,
                      size_t *count)
 {

@@ -219,8 +219,8 @@ bool object_clip_to_next(struct sl_symbol *symbols, size_t first, size_t count)
 typedef enum sl_code read_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                   size_t *count, struct sl_error *error);
 
-/* Reads symbols with `read`, a function of the format, which may be NULL: the format has no symbols. Also returns an error if budget or
- * memory ran out, because the list is incomplete then. */
+/* Reads symbols with `read`, a function of the format; NULL if the format has no symbols. Also returns an error if budget or memory ran
+ * out, because the list is incomplete then. */
 static enum sl_code symbols_with(read_symbols *read, struct sl_object *object, struct sl_arena *arena,
                                  struct sl_symbol **symbols, size_t *count, struct sl_error *error)
 {

@@ -259,7 +259,8 @@ struct sl_segment {
 bool sl_object_segment(const struct sl_object *object, size_t index, struct sl_segment *segment);
 
 /* True if a code section (or, in a file without section headers of code, an executable segment) contains `address`, which is absolute.
- * Linkers give the debug information of functions that they dropped the address 0, -1 or -2: ignore it only if this is false. */
+ * Linkers give the address 0, -1 or -2 to debug information of functions that they dropped. Code may really be there, so ignore such debug
+ * information only if this is false. */
 bool sl_object_holds_code(const struct sl_object *object, uint64_t address);
 
 /* Returns the file's contents from an address (relative to the load address) to the end of its segment; may be empty. */

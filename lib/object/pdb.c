@@ -20,8 +20,8 @@ static bool contains_nocase(struct sl_str text, struct sl_str part)
     return false;
 }
 
-/* Returns "git", "perforce" or "other", the names that clients know, for the name of a version control system that a source indexer wrote;
- * empty if that is empty. */
+/* Returns the name that clients know, "git", "perforce" or "other", for the version control system that a source indexer wrote as `vcs`.
+ * Empty if `vcs` is empty. */
 static struct sl_str known_vcs(struct sl_str vcs)
 {
     if (!vcs.size)

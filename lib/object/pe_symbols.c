@@ -54,8 +54,8 @@ static uint64_t size_to_end(const struct pe_section *s, uint64_t address)
     return at < size ? size - at : 0;
 }
 
-/* Reads the named export `index`. False if it is not of code (if `code`, else of data), has no name or is outside the sections. Also false
- * for a forwarder, which has an address inside the export directory, where the name of the other DLL's function is. */
+/* Reads the named export `index`. False if it is not of the wanted kind (code if `code`, else data), has no name or is outside the
+ * sections. Also false for a forwarder: its address is inside the export directory, at the name of the other DLL's function. */
 static bool export_at(const struct sl_object *object, const struct exports *e, size_t index, bool code,
                       struct sl_symbol *symbol, struct sl_account *account)
 {

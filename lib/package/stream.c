@@ -403,8 +403,8 @@ static enum sl_code decode_next(struct stream *s, struct sl_bytes *piece, struct
     return code;
 }
 
-/* Counts `size` decompressed bytes. SL_MALFORMED if all bytes so far exceed max_ratio times the compressed ones, which is checked only
- * above RATIO_COUNTS_FROM, 256 MiB; an error of the budget if the work budget, which grows with the bytes, is used up. */
+/* Counts `size` decompressed bytes. SL_MALFORMED if all bytes so far exceed max_ratio times the compressed ones; this is checked only above
+ * RATIO_COUNTS_FROM (256 MiB). Then grows the work budget by these bytes and charges the work; an error of the budget if it is used up. */
 static enum sl_code charge(struct stream *s, size_t size, struct sl_error *error)
 {
     uint64_t ratio = s->limits->max_ratio ? s->limits->max_ratio : DEFAULT_RATIO;

@@ -467,8 +467,8 @@ static bool add_outermost(struct module_reader *r, struct sl_arena *arena, const
 }
 
 /* Fills the batch with an array of all functions: first the outermost ones in the order of their records, then the inlined calls sorted by
- * parent and address, so that the `inlinees` of a parent are one part of the array. These are set in the nodes before the nodes are copied.
- * False when out of memory or budget. */
+ * parent and address, so that the `inlinees` of a parent are one part of the array. The nodes get their `inlinees` first and are then
+ * copied into the array. False when out of memory or budget. */
 static bool build_trees(struct module_reader *r, struct sl_arena *arena, struct sl_function_batch *batch)
 {
     size_t count = r->node_count, outer = 0, inner = 0;

@@ -109,8 +109,9 @@ static bool add_copies(struct sl_pdb *pdb, struct sl_account *account, size_t *c
     return true;
 }
 
-/* Finds the copies among the parts of the image that the pairs of "to" map, each up to the next one. Copies may overlap, so a search back
- * from an address could not know when to stop: `reach`, the highest end of all copies so far, tells. False when out of memory or budget. */
+/* Finds the copies among the parts of the image that the pairs of "to" map, each up to the next one. Copies may overlap, so each gets
+ * `reach`, the highest end of all copies up to it: a search back from an address stops where `reach` is not above the address. False when
+ * out of memory or budget. */
 bool omap_find_added(struct sl_pdb *pdb)
 {
     struct omap *omap = &pdb->omap;

@@ -111,9 +111,9 @@ static uint64_t end_of_sections(const struct sl_pdb *pdb)
     return end;
 }
 
-/* Reads the list of further debug streams, the sections and OMAP. With OMAP, symbols refer to the sections of the original program: if
- * there is a stream of these, they replace the sections of the image, which are only read for the image size. False when out of memory or
- * budget. */
+/* Reads the list of further debug streams, the sections and OMAP. With OMAP, symbols refer to the sections of the original program. If the
+ * file has a stream of these, pdb->sections become the original ones, and those of the image only give the image size. False when out of
+ * memory or budget. */
 static bool read_debug_streams(struct sl_pdb *pdb, const struct msf_stream *dbi_stream, const struct dbi *dbi,
                                uint64_t *image_size)
 {

@@ -271,9 +271,9 @@ static void split_revision(struct sl_file_origin *origin)
     }
 }
 
-/* Sets path and revision for Perforce; leaves both if no field is a path. The fields after the path at build time are either server, path,
- * change list or path, change list: the first one with a slash is the path. A revision in the path ("a.c#3") is that of the file itself, so
- * it replaces the change list. */
+/* Sets path and revision for Perforce; leaves both if no field is a path. The fields after the path at build time are (server, path, change
+ * list) or (path, change list): the first one with a slash is the path. A revision in the path ("a.c#3") is that of the file itself, so it
+ * replaces the change list. */
 static void perforce_origin(const struct srcsrv_fields *f, struct sl_file_origin *origin)
 {
     for (size_t i = 1; i < 3 && i < f->count; i++) {
