@@ -325,8 +325,8 @@ static void link_subscripts_to_target(struct js_parser *p, uint32_t from, uint32
     }
 }
 
-/* Begins an assignment to the chain `a.b` just read. Assignments like `a = b = c` end together, so they are one construct on the stack,
- * which has the name of the last target: the steps of `b` replace those of `a`. */
+/* Begins an assignment to the chain `a.b` just read. Assignments like `a = b = c` end together, so they are one construct on the stack. Its
+ * name is that of the last target, so the steps of `b` replace those of `a`. */
 static enum js_state assign_chain(struct js_parser *p)
 {
     struct js_level *top = js_top(p);

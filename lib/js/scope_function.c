@@ -47,8 +47,8 @@ enum js_state js_parameters_ended(struct js_parser *p)
     return !catch || js_push(p, L_BLOCK, 0) ? STATEMENT : FAILED;
 }
 
-/* Reads `function`, the next token, up to its parameters. Its name continues that of the code around it, `x` in `x = function f() {}`; its
- * own name, `f`, is added, if there is one. */
+/* Reads `function`, the next token, up to its parameters. Its name continues that of the code around it: `x` in `x = function f() {}`. If
+ * it has a name of its own, here `f`, that is added as a further part. */
 enum js_state js_function(struct js_parser *p, uint32_t start, bool async, enum js_after after)
 {
     js_advance(p, 8);
@@ -83,8 +83,8 @@ enum js_state js_function_ended(struct js_parser *p)
     }
 }
 
-/* Reads `=>`. Only this shows that the name or parentheses before it are parameters: the scope of the function begins with them, and names
- * of functions inside the parentheses no longer continue the name of the code around them. */
+/* Reads `=>`. Only this token shows that the name or parentheses before it are parameters. The scope of the function therefore begins with
+ * them, and names of functions inside the parentheses no longer continue the name of the code around them. */
 enum js_state js_arrow(struct js_parser *p)
 {
     bool async = false, single = p->operand == O_CHAIN && p->step_count == p->base + 1;

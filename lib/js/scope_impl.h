@@ -271,8 +271,8 @@ static inline struct js_level *js_top(struct js_parser *p)
     return &p->levels[p->depth - 1];
 }
 
-/* Pushes a construct on the stack of those around the next token, with `node` UNKNOWN and `at`, `size`, `scope`, `what` 0. False if nested
- * too deeply, or when memory or the work budget is exhausted; the budget leaves p->code SL_OK. */
+/* Pushes a construct on the stack of those around the next token; its `node` is UNKNOWN, and its `at`, `size`, `scope`, `what` are 0. False
+ * if nested too deeply or out of memory, with p->code set; also when the work budget is used up, but then p->code stays SL_OK. */
 static inline bool js_push(struct js_parser *p, enum js_level_kind kind, uint8_t flags)
 {
     if (__builtin_expect(p->depth == p->level_capacity, 0) && !js_grow_levels(p))

@@ -187,8 +187,8 @@ static uint64_t token_key(const struct smcache_block *b, unsigned token)
     return (uint64_t)get_line(b, token) << 32 | get_column(b, token);
 }
 
-/* Returns how many blocks begin before the key (line << 32 | column), by a binary search without branches, whose directions a processor
- * could not predict: each comparison becomes a mask, 0 or all ones, of the step. */
+/* Returns how many blocks begin before the key (line << 32 | column). The binary search has no branches, because a processor could not
+ * predict them: the result of each comparison becomes a mask, 0 or all ones, that is and-ed with the step. */
 static uint32_t blocks_before(const struct sl_smcache *c, uint64_t key)
 {
     const uint8_t *keys = c->table.sections[SECTION_KEYS].data;
@@ -214,8 +214,8 @@ static uint64_t packed_key(const struct smcache_block *b, uint64_t key)
     return (lines << b->column_width) + (column - least < behind ? column - least : behind);
 }
 
-/* Returns how many tokens of the block are before the key, by a binary search without branches: the result of each comparison becomes a
- * mask, 0 or all ones, of the step. */
+/* Returns how many tokens of the block are before the key. A binary search without branches: the result of each comparison becomes a mask,
+ * 0 or all ones, that is and-ed with the step. */
 static unsigned tokens_before(const struct smcache_block *b, uint64_t key)
 {
     uint64_t packed = packed_key(b, key);
@@ -358,8 +358,8 @@ static uint32_t node_at(const struct sl_smcache *c, uint64_t key)
 bool sl_smcache_caller(const struct sl_smcache *c, struct sl_smcache_position *place)
 {
     uint32_t call = place->inlined, source = call ? node_word(c, call, 1) : 0, outer = call ? node_word(c, call, 4) : 0;
-    /* words of a node: 1 is 1 + source of the call, 2 its line, 3 its column, 4 the node around the call, whose number is smaller; a
-     * number that is not is damage, and would allow an endless loop */
+    /* words of a node: 1 is 1 + source of the call, 2 its line, 3 its column, 4 the node around the call. That node has a smaller number;
+     * in a damaged table it may not, and following it could then loop forever. */
     if (!source || source > c->source_count || outer >= call)
         return false;
     place->source = source - 1;
@@ -386,8 +386,8 @@ bool smcache_find(const struct sl_smcache *c, uint32_t line, uint32_t column, st
     return true;
 }
 
-/* Moves the source position from the beginning of a range as far as line and column of the script are from the range's token; false when
- * the result is no valid position. */
+/* Moves the source position, which is that of the range's token, as far as (line, column) in the script is from the token's place there.
+ * False when the result is no valid position. */
 static __attribute__((noinline)) bool move_in_range(const struct smcache_found *t, uint32_t line, uint32_t column,
                                                     struct sl_smcache_position *place)
 {

@@ -37,8 +37,7 @@ static void walk_to(const struct script_scopes *s, struct scope_walk *walk, uint
         cross_boundary(s, walk);
 }
 
-/* Restarts both walks over the scopes at the begin of the script: the one that finds the scope of each token, and the one that finds the
- * positions at which range tokens are split. */
+/* Restarts both walks at the begin of the script. One finds the scope of each token; the other finds where range tokens are split. */
 void smcache_rewind_scopes(struct smcache_writer *w)
 {
     struct script_scopes *s = &w->script_scopes;
@@ -137,8 +136,8 @@ static struct sl_str original_name(void *arg, uint32_t at, struct sl_str text)
     return text;
 }
 
-/* Returns the name of the token that begins at the last byte of a scope, its closing bracket; empty if there is none, or if that token also
- * covers the next byte. Dart's compiler puts the names of functions there. */
+/* Returns the name of the token that begins at the last byte of a scope, which is its closing bracket: Dart's compiler puts the names of
+ * functions there. Empty if no named token begins there, or if the token also covers the next byte. */
 static struct sl_str closing_name(const struct js_scope_naming *n, const struct sl_js_scope *scope)
 {
     const struct sl_js_line_index *places = &n->w->script_scopes.places;

@@ -7,8 +7,8 @@
 
 /* ---- blocks ---- */
 
-/* The values of one block of tokens. A key is line and column of a token in the script; if all tokens are on one line, `one_line`, the
- * columns are enough as keys, and are packed from the batch as they are. */
+/* The values of one block of tokens. A key is line and column of a token in the script. If `one_line`, all tokens are on one line: then the
+ * columns alone are the keys, and are packed directly from the batch. */
 struct block_values {
     const uint32_t *columns[BLOCK_COLUMNS]; /* values of each column; [COLUMN_KEY] is used if one_line */
     uint64_t keys[BLOCK_TOKENS];   /* line << column_width | column, relative to the first line and the least column */
@@ -98,8 +98,9 @@ struct stored_values {
     bool has_scopes;
 };
 
-/* Computes the values that blocks store for the tokens of a batch: numbers of source, name and function plus 1, so that 0 means none
- * (UINT32_MAX, none in a batch, becomes 0). In maps with ranges the lowest bit of a source says whether the token is a range. */
+/* Computes the values that blocks store for the tokens of a batch. Numbers of source, name and function are stored plus 1, so that 0 means
+ * none; UINT32_MAX, which means none in a batch, becomes 0. In maps with ranges the lowest bit of a source says whether the token is a
+ * range. */
 static void make_stored_values(struct smcache_writer *w, const struct sl_sourcemap_batch *b,
                                struct stored_values *stored)
 {

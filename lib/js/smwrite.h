@@ -77,8 +77,8 @@ struct original_scopes {
     size_t start_count, start_capacity, boundary_count, boundary_capacity, node_count, node_capacity;
 };
 
-/* State of splitting range tokens, which map all characters up to the next token: each is repeated wherever a function of the script begins
- * or ends in that text, so that each token is in one function. */
+/* State of splitting range tokens. A range token maps all characters up to the next token. It is repeated wherever a function of the script
+ * begins or ends in that text, so that each token is in one function. */
 struct range_splitter {
     bool is_open;                                              /* the last token is a range */
     uint32_t line, column, source, source_line, source_column; /* of the last token */

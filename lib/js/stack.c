@@ -41,8 +41,9 @@ static bool read_colon_number(struct sl_str text, size_t *at, uint32_t *number)
     return true;
 }
 
-/* True if a frame may end before `rest`: the line ends, or one of `ends` follows (punctuation, quotes, a colour code), or a blank and the
- * `{` of an error's members. After a location in parentheses a full stop, or a blank and any text, may follow as well. */
+/* True if a frame may end before `rest`: at the end of the line, before one of `ends` (punctuation, quotes, a colour code), or before a
+ * blank and the `{` of an error's members. After a location in parentheses also before a blank and any text, or before a full stop with a
+ * blank or nothing behind it. */
 static bool is_end(struct sl_str rest, bool in_parentheses)
 {
     static const char ends[] = ",;\"'`\\\033]}<|";
@@ -262,8 +263,8 @@ static size_t function_begin(struct sl_str text)
     return two && at > 0 ? word_begin(text, at - 1) : at;
 }
 
-/* Reads FUNCTION@URL:LINE:COLUMN or URL:LINE:COLUMN. If a colon precedes the @, the @ is part of the URL. A URL without a slash needs a
- * function in front, and, after a log prefix, a backslash. FUNCTION@LINE:COLUMN (JSC) is read as well. */
+/* Reads FUNCTION@URL:LINE:COLUMN or URL:LINE:COLUMN. If a colon precedes the @, the @ is part of the URL. A URL without a slash counts only
+ * with a function in front; behind a log prefix it must also have a backslash. FUNCTION@LINE:COLUMN (JSC) is read as well. */
 static bool other_frame(struct sl_str line, size_t begin, struct sl_js_stack_frame *frame)
 {
     struct sl_str text = from(line, begin);

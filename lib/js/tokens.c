@@ -99,8 +99,8 @@ static inline bool read_fields(struct sl_sourcemap_tokens *t, const uint8_t **at
     return good && !vlq_is_digit(js_vlq_kinds[**at]);
 }
 
-/* Subtracts the fields after the column of a segment, which are at `at`, from the sums in `t` again: a segment with a negative column is
- * ignored completely, so that later ones are not relative to it. */
+/* Undoes what read_fields() added to the sums in `t` for the fields at `at`, those after the column of a segment. A segment with a negative
+ * column is ignored completely: later segments are not relative to it. */
 static __attribute__((noinline)) void undo_fields(struct sl_sourcemap_tokens *t, const uint8_t *at)
 {
     int64_t *const sums[] = {&t->source, &t->source_line, &t->source_column, &t->name};

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Kinds of bytes in `mappings` that are no base64 digit; the kind of a digit is its value, 0 to 63. VLQ_NOT_SINGLE is no kind, but a value
- * in js_vlq_single for a byte that is no number on its own. */
+/* Kinds of bytes in `mappings` that are no base64 digit; the kind of a digit is its value, 0 to 63. VLQ_NOT_SINGLE is not a kind: it marks,
+ * in js_vlq_single, a byte that is no number on its own. */
 enum { VLQ_FOREIGN = 64, VLQ_COMMA, VLQ_SEMICOLON, VLQ_END, VLQ_NOT_SINGLE = INT8_MIN };
 
 /* The kind of each byte. The quote that ends a JSON string is VLQ_END, and so is NUL. */

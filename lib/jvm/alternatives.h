@@ -33,9 +33,9 @@ static inline struct sl_jvm_line sl_jvm_line(struct sl_str whole)
 /* Appends the text of a frame, without a line end. */
 typedef void sl_jvm_put_frame(void *arg, const struct sl_jvm_frame *frame, struct sl_buf *out);
 
-/* Appends a line for each frame of sl_jvm_mapper_retrace(), each followed by `end`. If there are several alternatives: first the innermost
- * frames of all, then the next outer ones, and so on; those of all alternatives but the first are marked with "<OR>", and a frame equal to
- * one of an earlier alternative at the same depth is left out. When out of memory nothing is appended and frames->busy is set. */
+/* Appends a line for each frame of sl_jvm_mapper_retrace(), each followed by `end`. If there are several alternatives, the innermost frames
+ * of all come first, then the next outer ones, and so on. Frames of all alternatives but the first are marked with "<OR>"; one that equals
+ * a frame of an earlier alternative at the same depth is left out. When out of memory nothing is appended and frames->busy is set. */
 void sl_jvm_alternatives_put(struct sl_jvm_frames *frames, sl_jvm_put_frame *put, void *arg, struct sl_str end,
                              struct sl_buf *out);
 

@@ -69,8 +69,8 @@ static struct sl_jvm_frame make_frame(const struct jvm_frame_search *s, const st
                                  .synthesized = m->flags & JVM_SYNTHESIZED || receiver->synthesized};
 }
 
-/* Makes a frame whose file is named after its class, as if the mapping had no file names; its extension is that of s->reference, the file
- * of the obfuscated frame's own class. */
+/* Makes a frame whose file is named after its class, as if the mapping had no file names. The extension is that of s->reference, which is
+ * the file of the obfuscated frame's own class. */
 static struct sl_jvm_frame plain_frame(const struct jvm_frame_search *s, const struct jvm_member *m, bool has_line,
                                        uint32_t line)
 {
@@ -184,8 +184,8 @@ static void by_line(struct jvm_frame_search *s)
 
 /* ---- without a line ---- */
 
-/* Counts of the base members of a method, those without a range or with the range 0 to 0. They decide which frames, with which lines, a
- * query without a line gets. */
+/* Counts of the base members of a method: those without a range and those with the range 0 to 0. By them from_bases() decides which frames
+ * a query without a line gets, and which of these show a line. */
 struct bases {
     size_t with_range, without; /* with the range 0 to 0; without a range */
     bool spread;                /* one with a range covers several source lines */
@@ -194,8 +194,8 @@ struct bases {
     uint32_t first_name;
 };
 
-/* Counts the base members: those with the range 0 to 0 (`spread`: one covers several source lines), and those without a range; finds
- * whether the latter all have one name, and lines. */
+/* Counts the base members with the range 0 to 0, and notes whether one of them covers several source lines (`spread`). Counts those without
+ * a range, and notes whether all of them have the same name, and whether all have a line. */
 static struct bases count_bases(struct jvm_members all)
 {
     struct bases b = {.same_name = true, .all_lines = true};

@@ -99,6 +99,6 @@ struct sl_jvm_summary {
 /* Reads the whole text; lines that are malformed are skipped. Texts are views of it. */
 struct sl_jvm_summary sl_jvm_summarise(struct sl_str text);
 
-/* Computes the id that upload tools give a mapping file: a UUID of version 5 (RFC 9562, section 5.5) of its contents, in the
- * namespace that is the UUID of "guardsquare.com" in the DNS namespace. False when out of memory. */
+/* Computes the id that upload tools give a mapping file: a UUID of version 5 (RFC 9562, section 5.5) made from its contents. The namespace
+ * of that UUID is in turn the UUID of "guardsquare.com" in the DNS namespace. False when out of memory. */
 bool sl_jvm_mapping_id(struct sl_str text, struct sl_debug_id *id);

@@ -41,8 +41,9 @@ void jvm_string_prefetch(const struct jvm_strings *s, const struct jvm_string_lo
         __builtin_prefetch(s->bytes.data + sl_id_table_id(&s->table, slot));
 }
 
-/* Returns the string's id and hash, adding it if it is new: reserved_bytes zeros, in which the caller stores data of its own, the length,
- * the text. Id 0 and hash 0 when out of memory. account->failed is set then, and if all strings together get too large. */
+/* Returns the string's id and hash, adding the string if it is new. A string is stored as reserved_bytes zeros, in which the caller keeps
+ * data of its own, then its length, then its text. Id 0 and hash 0 when out of memory. account->failed is set then, and also if all strings
+ * together get too large. */
 struct jvm_text jvm_string_add(struct jvm_strings *s, const struct jvm_string_lookup *wanted)
 {
     static const uint8_t nothing[16]; /* at least reserved_bytes */

@@ -226,8 +226,8 @@ static bool pick_only_group(struct retrace *r)
     return groups == 1;
 }
 
-/* If the frame called an outline (code that R8 moved out of several methods), and a picked member has a position for the outline's line,
- * replaces r->line by the line of that position. True if it did: the caller picks again by the new line. */
+/* The frame may have called an outline (code that R8 moved out of several methods). If a picked member has a position for the line in that
+ * outline, replaces r->line by the line of the position and returns true: the caller picks again by the new line. */
 static bool apply_callsite(struct retrace *r)
 {
     uint32_t line;
@@ -286,9 +286,9 @@ static struct sl_str get_extension(struct sl_str file)
     return (struct sl_str){dot ? dot + 1 : "", dot ? (size_t)(file.data + file.size - dot - 1) : 0};
 }
 
-/* Sets the file of a frame: the one that the mapping has for the class; else "Native Method" if the obfuscated frame has that; else one
- * named after the class, with Kotlin's or Java's extension: that of the frame's own class, else that of the file in the obfuscated
- * frame. */
+/* Sets the file of a frame: the one that the mapping has for its class; else "Native Method" if the obfuscated frame has that; else a name
+ * made from the class with the extension .kt or .java. The extension is taken from the file of the obfuscated frame's own class or, if that
+ * has none, from the file in the obfuscated frame. */
 static void set_file(const struct retrace *r, const struct jvm_original_class *of, struct sl_jvm_frame *frame)
 {
     struct sl_str obfuscated_file = r->query->file, own = r->own.suffix.size ? r->own.suffix : r->own.file;
@@ -513,8 +513,8 @@ static void sort_alternatives(struct retrace *r)
 /* ---- entry points ---- */
 
 /* Adds the frames of a method that is in the mapping. If it is an outline with at most one alternative, sets `*outline` for the next frame.
- * If no frame is left, SL_JVM_OUTLINE for an outline, else SL_JVM_CLEARED, as rules have removed all; but SL_JVM_FRAMES if a limit was
- * reached or memory ran out, which the flags in r->out tell. */
+ * If no frame is left: SL_JVM_OUTLINE for an outline; else SL_JVM_CLEARED, as rules have removed all. But if a limit was reached or memory
+ * ran out, which the flags in r->out tell, it is SL_JVM_FRAMES even without a frame. */
 static enum sl_jvm_answer retrace_method(struct retrace *r, struct sl_jvm_outline *outline)
 {
     r->has_callsite = outline->is_carried_over; /* the frame before was in an outline, which this method called */

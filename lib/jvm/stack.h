@@ -1,5 +1,5 @@
-/* Looks up the frames of one stack in several mappings, from the innermost frame on. What a frame becomes may depend on the frame before
- * (if that was in an outline, code that R8 moved out of several methods), and at the top of the stack on the exception. */
+/* Looks up the frames of one stack in several mappings, from the innermost frame on. If the frame before was in an outline (code that R8
+ * moved out of several methods), what a frame becomes depends on that frame; at the top of the stack it may depend on the exception. */
 #pragma once
 
 #include "jvm/mapper.h"

@@ -98,8 +98,9 @@ struct frame_name {
     const char *begin, *slash, *dot; /* the last slash before the dot, the last dot; NULL = none */
 };
 
-/* Finds the name "[module/]class.method" that ends at `end`, reading backwards: its begin, the dot before the method (which may be <init>
- * or <clinit>), and the last slash before that, which ends a module. `dot` is NULL if it is no name of a class and method. */
+/* Finds the name "[module/]class.method" that ends at `end`, reading backwards: where it begins, the dot before the method (which may be
+ * <init> or <clinit>), and the last slash before that dot, which is the end of a module. `dot` is NULL if it is no name of a class and
+ * method. */
 static struct frame_name find_name(const char *begin, const char *end)
 {
     static const struct sl_str special[] = {{".<init>", 7}, {".<clinit>", 9}};

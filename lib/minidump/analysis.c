@@ -207,8 +207,9 @@ static bool is_near(uint64_t a, uint64_t b, uint64_t distance)
     return (a > b ? a - b : b - a) <= distance;
 }
 
-/* True for an overflow of the stack: on Windows by the exception; else if the accessed address is near the stack pointer and not
- * accessible, and the next accessible region above it is readable, writable and near, so that it can be the stack. */
+/* True for an overflow of the stack. Windows may report it as an exception of its own. Otherwise it is one if the accessed address is near
+ * the stack pointer and not accessible, and the next accessible region above the address is near, readable and writable: that can be the
+ * stack. */
 static bool is_stack_overflow(const struct analyser *r)
 {
     const struct dump_regions *regions = &r->regions;

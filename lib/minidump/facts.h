@@ -50,8 +50,8 @@ struct sl_minidump_unloaded_hit {
 };
 enum { SL_MINIDUMP_MAX_UNLOADED_HITS = 16 };
 
-/* Finds the unloaded modules that contained the address, and returns how many: pairs of name and offset, sorted, without duplicates, at
- * most SL_MINIDUMP_MAX_UNLOADED_HITS. */
+/* Finds the unloaded modules that contained the address: pairs of name and offset, sorted and without duplicates. Returns their number,
+ * which is at most SL_MINIDUMP_MAX_UNLOADED_HITS. */
 size_t sl_minidump_find_unloaded(const struct sl_minidump *dump, uint64_t address,
                                  struct sl_minidump_unloaded_hit found[SL_MINIDUMP_MAX_UNLOADED_HITS]);
 

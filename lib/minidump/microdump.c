@@ -48,8 +48,9 @@ static uint64_t decimal(struct sl_str digits)
     return sl_parse_u64(digits, &value) ? value : 0;
 }
 
-/* Returns the process id in the prefix of a log line: after the tag in "W/google-breakpad( 3745): ", or the first number before it in
- * "02-23 15:49:14.700  1740  1739 F google-breakpad: ". 0 if there is none. `tag` is the offset of the tag, `end` the end of the prefix. */
+/* Returns the process id in the prefix of a log line; 0 if there is none. It is after the tag in "W/google-breakpad( 3745): ", else the
+ * first number before the tag in "02-23 15:49:14.700 1740 1739 F google-breakpad: ". `tag` is the offset of the tag, `end` the end of the
+ * prefix. */
 static uint64_t parse_process(struct sl_str line, size_t tag, size_t end)
 {
     struct sl_str before = {line.data, tag}, word;
@@ -474,7 +475,7 @@ static void put_memory(struct dump_writer *w, const struct stack_piece *pieces, 
 }
 
 /* Writes the exception; fields that a microdump does not have are zero. A microdump without a signal (line R) was requested by the program
- * or comes from an old writer: then a Breakpad stream, which marks the thread as the one that requested the dump, is written instead. */
+ * or comes from an old writer. For it a Breakpad stream is written instead, which marks the thread as the one that requested the dump. */
 static void put_crash(struct dump_writer *w, const struct microdump *m, size_t context_at)
 {
     enum { REQUESTING_THREAD_VALID = 2 };

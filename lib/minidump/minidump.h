@@ -137,9 +137,8 @@ bool sl_minidump_map_modules(struct sl_minidump *dump, struct sl_arena *arena);
 /* Drops each module that begins inside the one kept before it in order of address, as Symbolicator does. Returns false if out of memory. */
 bool sl_minidump_drop_overlaps(struct sl_minidump *dump, struct sl_arena *arena);
 
-/* For a 32-bit Windows program in a 64-bit dump: replaces the registers, the stack and the TEB of each thread, which
- * belong to the WoW64 emulation, with those of the 32-bit code if the dump has them. Other dumps are not changed.
- * Returns false if out of memory. */
+/* For a 32-bit Windows program in a 64-bit dump: the registers, the stack and the TEB of each thread belong to the WoW64 emulation, so
+ * replaces them with those of the 32-bit code, if the dump has them. Other dumps are not changed. Returns false if out of memory. */
 bool sl_minidump_enter_wow64(struct sl_minidump *dump, struct sl_arena *arena);
 
 /* Fills the initial registers and the stack of a walk of thread `thread`, whose `is_walked` must be true. The `read`

@@ -94,8 +94,8 @@ static struct sl_str find_thread_name(const struct thread_name *names, size_t co
 
 /* ---- threads ---- */
 
-/* Reads an entry of the thread list. If the entry does not say where in the file its stack is (offset 0), or the place is outside the file,
- * the stack is the memory region of the dump that contains the stack's address; it stays empty if there is none. */
+/* Reads an entry of the thread list. The entry may not say where in the file its stack is (offset 0), or give a place outside the file.
+ * Then the stack is the dump's memory region that contains the stack's address; it stays empty if there is none. */
 static void read_thread(struct dump_reader *d, struct sl_reader *r, struct sl_crash_thread *thread,
                         struct sl_minidump_thread *more)
 {

@@ -72,8 +72,8 @@ enum sl_code sl_archive_object(const struct sl_archive *archive, size_t index, c
 }
 
 /* True if the object has the wanted debug id. A larger age than the wanted one matches, too, because the age grows with each change of a
- * PDB. A WASM file also matches if the first 16 bytes (32 digits) of its raw code id, the build id with its length in front, are the wanted
- * UUID, because some clients send that as the id. Other formats have no raw code id. */
+ * PDB. A WASM file also matches if the wanted UUID is the first 16 bytes (32 digits) of its raw code id, which is the build id with its
+ * length in front: some clients send that as the id. Other formats have no raw code id. */
 static bool matches_debug_id(const struct sl_object_info *info, const struct sl_debug_id *id)
 {
     struct sl_debug_id raw = {0};

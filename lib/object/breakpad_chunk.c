@@ -171,9 +171,9 @@ static const uint8_t *scan_range(const uint8_t *at, struct sl_flat_inlinee *out)
     return (next = scan_line_end(at)) ? next : scan_blanks(at);
 }
 
-/* Makes the inlined call of an INLINE record, without its address range. Its `number` tells readers which calls have the same name, so that
- * they need not compare texts. It is 0 (readers compare) if the name is in the map for large numbers, not in the array r->origins.items, or
- * if any INLINE_ORIGIN number of the file was defined twice, because then equal numbers may mean different names. */
+/* Makes the inlined call of an INLINE record, without its address range. Calls with the same `number` have the same name, so that readers
+ * need not compare texts. The number is 0, so that they do compare, if the name is in the map for large numbers (not in r->origins.items),
+ * or if the file defined any INLINE_ORIGIN number twice: equal numbers may then mean different names. */
 static inline struct sl_flat_inlinee make_inlinee(const struct breakpad_reader *r, struct breakpad_worker *w,
                                                   struct breakpad_chunk *chunk, const struct inline_head *head)
 {

@@ -47,8 +47,8 @@ static size_t plan_window(struct breakpad_reader *r, const char *at, const char 
 }
 
 /* Reads `count` chunks and returns how many of them can be used. An INLINE_ORIGIN between functions is valid from its line on, so a chunk
- * with one must be read before the chunks after it: only the chunks before it can be used, and from there on (r->ordered) one worker reads
- * the file in order. */
+ * with one must be read before the chunks after it. Then only the chunks before it can be used, and one worker reads the rest of the file
+ * in order (r->ordered). */
 static size_t read_window(struct breakpad_reader *r, const struct sl_parallel *parallel, size_t count)
 {
     if (r->ordered) {

@@ -47,8 +47,8 @@ static bool read_header(struct sl_bytes bytes, struct coff_header *h)
            !(flags & FILE_EXECUTABLE);
 }
 
-/* Reads an anonymous header and returns its kind: COFF_IMPORT for version 0; COFF_BIG (/bigobj) for version 2 or later with their class id;
- * else COFF_OTHER: files compiled for link-time code generation have another class id. */
+/* Reads an anonymous header and returns its kind. COFF_IMPORT: version 0. COFF_BIG (/bigobj): version 2 or later, with the class id of such
+ * files. COFF_OTHER: any other; files compiled for link-time code generation have another class id. */
 static enum coff_anonymous read_anonymous(struct sl_bytes bytes, struct coff_header *h)
 {
     struct sl_reader r = sl_reader(bytes, false);

@@ -140,8 +140,9 @@ static bool elf_read_sections(struct sl_object *object, struct elf *elf, struct 
     return !r.failed;
 }
 
-/* Gives each section with code of a relocatable file an address of its own, one after the other in file order: in the file all have address
- * 0, so an address would not identify one. Several .debug_info sections are read as one; the address of each becomes its offset there. */
+/* Gives each section with code of a relocatable file an address of its own, one after the other in file order. In the file all have address
+ * 0, so an address would not identify a section. Several .debug_info sections are read as one; the address of each becomes its offset
+ * there. */
 static void lay_out(const struct sl_object *object, struct elf *elf)
 {
     uint64_t end = 0, begin, units[2] = {0, 0}; /* units: sizes of all .debug_info.dwo and all .debug_info so far */

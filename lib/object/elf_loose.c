@@ -39,10 +39,10 @@ static size_t first_from(const struct elf_loose_list *list, uint64_t address)
     return SL_PARTITION_POINT(middle, 0, list->count, list->items[middle].symbol.address < address);
 }
 
-/* Compares the loose symbols (those without type or size) with all functions. Sets `next` (the next function's start) of the last loose
- * symbol before each function, at_function and at_sized of the first one at the start of a function, and `around`: the number of functions
- * that contain the loose symbol, minus the number for the one before it. So the sum of `around` up to a loose symbol is how many functions
- * contain it. */
+/* Compares the loose symbols (those without type or size) with all functions. The last loose symbol before each function gets `next`, the
+ * function's start. The first one at a function's start gets at_function, and at_sized if the function has a size. `around` becomes the
+ * number of functions that contain the symbol minus that of the symbol before it: the sum of `around` up to a symbol is the number of
+ * functions that contain it. */
 static void compare_with(struct elf_loose_list *list, const struct sl_symbol *functions, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

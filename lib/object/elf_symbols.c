@@ -174,8 +174,9 @@ static const struct sl_segment *elf_segment_at(const struct elf *elf, uint64_t r
     return NULL;
 }
 
-/* Finds the code of a function of 64-bit PowerPC ELFv1. Its symbol has the address of a descriptor in .opd, whose first word is the address
- * of the code, and the size of the code (64-bit PowerPC ELF ABI Supplement 1.9, 3.2.5). False for any other symbol, and without a size. */
+/* Finds the code of a function of 64-bit PowerPC ELFv1 (ABI Supplement 1.9, 3.2.5). The value of its symbol is the address of a descriptor
+ * in .opd, the first word of which is the address of the code. The symbol's size is that of the code. False for any other symbol, and
+ * without a size. */
 static bool read_descriptor(const struct elf_symbol_collector *c, const struct elf_section *section,
                             const struct elf_raw_symbol *s, struct symbol_location *location)
 {
@@ -204,9 +205,9 @@ static bool find_initial_value(const struct elf *elf, const struct elf_section *
     return true;
 }
 
-/* Finds the code (if c->data, the data) of a symbol by the segments, for files without section headers, which only have dynamic symbols. On
- * PowerPC ELFv1 a function's symbol has the address of a descriptor in data, whose first word is the address of the code: then the loop
- * runs a second time, with that address. False if the symbol is undefined or of the other kind, or the budget is used up. */
+/* Finds the code (if c->data, the data) of a symbol by the segments, for files without section headers, which only have dynamic symbols. A
+ * function's symbol of PowerPC ELFv1 has the address of a descriptor in data, the first word of which is the address of the code: the loop
+ * then runs a second time, with that address. False if the symbol is undefined or of the other kind, or the budget is used up. */
 static bool find_in_segments(struct elf_symbol_collector *c, const struct elf_raw_symbol *s,
                              struct symbol_location *location)
 {

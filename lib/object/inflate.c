@@ -34,14 +34,14 @@ void object_block_free(struct sl_object *object, uint8_t *data)
     free(block);
 }
 
-/* All decompressed sections of a file together may have inflated_at_least + inflated_per_byte * file size bytes, also those that fail:
- * crafted sections may share their bytes, and a thousand zeros may be compressed to one byte. Real debug sections become three to ten times
- * larger. */
+/* All decompressed sections of a file together, including those that fail, may have inflated_at_least + inflated_per_byte * file size
+ * bytes. Without a limit, crafted sections could share their bytes, and a thousand zeros may be compressed to one byte. Real debug sections
+ * become three to ten times larger. */
 static const uint64_t inflated_at_least = UINT64_C(64) << 20, inflated_per_byte = 64;
 enum { BYTES_PER_STEP = 16 };
 
-/* Charges the work of inflating `in` bytes to `out` bytes. False if `out` is 0, over the limit of a section or, together with all that the
- * object inflated before, over a limit that grows with the size of the file; also false if the budget is used up. */
+/* Charges the work of inflating `in` bytes to `out` bytes. False if `out` is 0 or over the limit of a section; if `out` and all that the
+ * object inflated before are together over a limit that grows with the size of the file; or if the budget is used up. */
 bool object_may_inflate(struct sl_object *object, uint64_t in, uint64_t out)
 {
     uint64_t most = inflated_at_least + inflated_per_byte * object->bytes.size;

@@ -102,8 +102,8 @@ static bool read_segment(struct sl_object *object, struct macho *macho, struct s
     return true;
 }
 
-/* Sets the code id and the debug id to the UUID. Both stay empty if the load command is too short, or when out of memory, which
- * object_hex() records so that opening the object fails. */
+/* Sets the code id and the debug id to the UUID. Both stay empty if the load command is too short. They also stay empty when out of memory;
+ * object_hex() records that, so that opening the object fails. */
 static void set_uuid(struct sl_object *object, struct sl_reader *r)
 {
     struct sl_bytes uuid = sl_read_bytes(r, 16);

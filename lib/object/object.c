@@ -11,8 +11,8 @@
 static const uint64_t default_max_section = UINT64_C(4) << 30, default_max_unwind_chain = 128;
 
 /* Sets the budget: the caller's, or one for the size of the bytes. Every budget has a base amount of steps in addition to those for the
- * size. The `objects` of a file share one base amount, so that a file of many small objects gets no more than others: each object spends
- * all of it but its share in advance. */
+ * size. The `objects` of a file share one base amount, so that a file of many small objects gets no more than others: the budget of each
+ * object begins with all but its share of the base amount spent. */
 static void set_budget(struct sl_object *object, const struct sl_object_limits *limits, size_t objects)
 {
     struct sl_budget empty;

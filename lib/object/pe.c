@@ -117,8 +117,8 @@ struct sl_str pe_string(const struct pe *pe, uint64_t offset, struct sl_account 
     return offset >= 4 ? sl_account_read_name(account, pe->strings, offset) : (struct sl_str){NULL, 0};
 }
 
-/* Returns the name of a section from the 8 bytes of its header: "/123" is a decimal offset in the string table, "//AAAAAA" one in base 64.
- * The name in the header is returned if it has another form or the string table has no name there. */
+/* Returns the name of a section from the 8 bytes of its header. "/123" is a decimal offset in the string table, "//AAAAAA" an offset in
+ * base 64. If the name has another form, or the string table has no name there, returns the name as it is in the header. */
 static struct sl_str section_name(const struct pe *pe, struct sl_bytes raw, struct sl_account *account)
 {
     struct sl_str name = {(const char *)raw.data, strnlen((const char *)raw.data, raw.size)};

@@ -131,8 +131,8 @@ bool pe_has_symbols(const struct sl_object *object)
     return false;
 }
 
-/* Lists the symbols of code, or of data if `code` is false: first the exports, then the COFF symbols, the best kind of them first, because
- * readers use the first symbol at an address. */
+/* Lists the symbols of code, or of data if `code` is false. The exports come first, then the COFF symbols, beginning with the best kind: of
+ * several symbols at an address readers use the first. */
 static enum sl_code pe_collect(struct sl_object *object, bool code, struct sl_arena *arena, struct sl_symbol **out,
                                size_t *count, struct sl_error *error)
 {

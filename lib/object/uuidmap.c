@@ -62,8 +62,8 @@ static void start_element(void *arg, const XML_Char *name, const XML_Char **attr
     }
 }
 
-/* Expat calls it at each end tag. At the end of a key DBGOriginalUUID it sets `after_key`; at the end of the element after it, the value,
- * `found`: then p->text is the value, and no more text is collected. */
+/* Expat calls it at each end tag. After a key DBGOriginalUUID it sets `after_key`: the next element is the value. At the end of that
+ * element it sets `found`: p->text is the value then, and no more text is collected. */
 static void end_element(void *arg, const XML_Char *name)
 {
     (void)name;

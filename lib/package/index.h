@@ -89,8 +89,8 @@ struct sl_index {
 /* Opens an index. SL_MALFORMED if it is none. O(1). */
 enum sl_code sl_index_open(struct sl_bytes bytes, struct sl_index *index, struct sl_error *error);
 
-/* Returns the number of objects whose id has the type of `id` and begins with its first `size` bytes; `*first` is the index of the first of
- * these objects, which are together. The caller compares the rest of the ids. */
+/* Returns the number of objects whose id has the type of `id` and begins with its first `size` bytes. These objects are adjacent; `*first`
+ * becomes the index of the first one. The caller compares the rest of the ids. */
 size_t sl_index_find(const struct sl_index *index, const struct sl_index_id *id, size_t size, size_t *first);
 
 /* Read object, file or source text `at` of the index; false if there is none, or it is damaged. */

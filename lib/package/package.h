@@ -31,8 +31,8 @@ const char *sl_package_kind_name(enum sl_package_kind kind); /* "deb" ...; "file
 /* Recognises a package by its content; decompresses at most its first 512 bytes. SL_PACKAGE_NONE: it is none. */
 enum sl_package_kind sl_package_detect(struct sl_bytes bytes);
 
-/* True if the bytes begin a file compressed by gzip, xz, zstd or bzip2: whether there is a package in it, only sl_package_detect
- * can say, with more of the file. */
+/* True if the bytes are the beginning of a file compressed by gzip, xz, zstd or bzip2. Only sl_package_detect() can say whether there is a
+ * package in it, and it needs more of the file. */
 bool sl_package_is_compressed(struct sl_bytes bytes);
 
 enum { SL_PACKAGE_MAX_PATH = 4096 };

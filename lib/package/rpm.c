@@ -78,7 +78,7 @@ static void set_by_file_name(struct sl_str name, struct sl_package_source *sourc
                  SL_STR_ARG(((struct sl_str){name.data + at, name.size - at})));
 }
 
-/* Sets name and version of the source package: from the file name of its source RPM, or, for a package that does not name one, from the
+/* Sets name and version of the source package from the file name of its source RPM. For a package that names no source RPM, takes the
  * package's own name, version and release. Leaves `source` empty if the header is damaged or the text would be too long. */
 void rpm_source(struct sl_bytes file, struct sl_package_source *source)
 {

@@ -210,9 +210,8 @@ static void map_lines(struct pdb_line_table *t, uint16_t section)
     t->raw_count = count;
 }
 
-/* Replaces the offsets of t->raw, the lines that were read, by addresses, for programs with OMAP, which may have split the code of a line
- * into several parts: appends a raw line for each part, then removes the original lines from the front. False when out of memory or
- * budget. */
+/* Replaces the offsets of t->raw, the lines that were read, by addresses. Only for programs with OMAP, which may have split the code of a
+ * line: appends a raw line for each part of it, then removes the original lines from the front. False when out of memory or budget. */
 static bool map_split_lines(struct pdb_line_table *t, uint16_t section)
 {
     size_t count = t->raw_count;

@@ -118,8 +118,8 @@ static uint32_t *words(struct msf *msf, struct sl_bytes bytes, size_t count, str
 }
 
 /* Sets the sizes and page lists of all streams by the directory: number of streams, sizes, page numbers. False if it is too short, or if
- * the streams together have more than twice the pages of the file: streams of real files share none, and reading the same pages in many
- * streams would cost far more than the size of the file justifies. Stream 0 is not counted: it is an old copy of the directory, whose pages
+ * the streams together have more than twice the pages of the file. Streams of real files share no pages; reading the same pages in many
+ * streams would cost far more than the file's size justifies. Stream 0 is not counted: it is an old copy of the directory, whose pages
  * others may use. */
 static bool set_streams(struct msf *msf, const uint32_t *directory, size_t count, struct sl_arena *arena)
 {

@@ -180,8 +180,8 @@ static struct pdb_method read_method(struct sl_reader *r)
 
 enum this_kind { THIS_NONE, THIS_PLAIN, THIS_CONST, THIS_OTHER };
 
-/* Returns the kind of a method's `this`: none (a static method), a pointer to the class or to the const class; THIS_OTHER if it is no
- * pointer to the class, as in some languages. */
+/* Returns the kind of a method's `this`: THIS_NONE for a static method, THIS_PLAIN or THIS_CONST for a pointer to the class or to the const
+ * class. THIS_OTHER if it is no pointer to the class, as in some languages. */
 static enum this_kind kind_of_this(struct name_printer *n, const struct pdb_method *m)
 {
     struct type_record t;
@@ -240,8 +240,8 @@ static bool print_result(struct name_printer *n, uint32_t index, uint8_t options
     return true;
 }
 
-/* Prints the sigils (`*`, `&`, `::*` ..., with `const`) of a pointer or reference, perhaps to a pointer, from the innermost one, which is
- * the last, to the outermost: `* const&`. `space`: a blank must precede a `const`, because text is in front of it. */
+/* Prints the sigils (`*`, `&`, `::*` ..., with `const`) of a pointer or reference, such as `* const&`: from the innermost one, which is the
+ * last in the array, to the outermost. `space`: a blank must precede a `const`, because text is in front of it. */
 static void print_sigils(struct name_printer *n, const struct sigil *sigils, unsigned count, bool space)
 {
     /* by mode: pointer, reference, pointer to data member, to member function, rvalue reference; others are unknown */

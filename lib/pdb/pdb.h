@@ -50,9 +50,9 @@ struct sl_codeview {
 enum sl_code sl_pdb_open_codeview(const struct sl_codeview *parts, struct sl_arena *arena, struct sl_budget *budget,
                                   struct sl_pdb **pdb, struct sl_str *elsewhere, struct sl_error *error);
 
-/* Calls `add` for every public symbol (S_PUB32) in an executable section, in file order, with its relative address, the bytes from
- * there to the end of the section (`bytes_to_end`, never 0) and its name as stored (in the file or in `arena`). If `add` returns false the
- * result is SL_BUSY. */
+/* Calls `add` for every public symbol (S_PUB32) in an executable section, in file order. It gets the symbol's relative address;
+ * `bytes_to_end`, the bytes from there to the end of the section, never 0; and the name as stored, in the file or in `arena`. If `add`
+ * returns false the result is SL_BUSY. */
 enum sl_code sl_pdb_publics(const struct sl_pdb *pdb, struct sl_arena *arena,
                             bool (*add)(void *arg, uint64_t address, uint64_t bytes_to_end, struct sl_str name),
                             void *arg, struct sl_error *error);

@@ -214,8 +214,8 @@ static int by_key(const void *left, const void *right)
     return order ? order : (a->order > b->order) - (a->order < b->order);
 }
 
-/* Reads the list of source files, at the first lookup, and sorts it by the path at build time, in lower case, as Windows ignores case;
- * equal paths stay in file order. Lack of memory is recorded in s->no_memory. */
+/* Reads the list of source files, at the first lookup. Sorts it by the path at build time in lower case, as Windows ignores case; equal
+ * paths stay in file order. Lack of memory is recorded in s->no_memory. */
 static void srcsrv_read_files(struct srcsrv *s)
 {
     struct sl_str line, fields[SRCSRV_MAX_FIELDS], text = s->files;
