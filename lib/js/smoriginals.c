@@ -81,7 +81,7 @@ static bool read_unsigned(struct smoriginals_reader *r, uint32_t *number)
     return has_number(r) && vlq_add_unsigned(&r->at, number);
 }
 
-/* Adds a signed number to `*sum`. */
+/* Adds a signed number to `*sum`. False if there is none or it is malformed. */
 static bool read_signed(struct smoriginals_reader *r, int64_t *sum)
 {
     return has_number(r) && vlq_add(&r->at, sum);
@@ -125,7 +125,8 @@ static void end_source(struct smoriginals_reader *r)
 }
 
 /* Reads the begin of an original scope. Only scopes that are stack frames are functions; others belong to the function around them. The
- * function is also kept in r->definitions, for the generated ranges that were made from this scope. */
+ * function is also kept in r->definitions, for the generated ranges that were made from this scope. False if the scope is invalid, or when
+ * out of memory, with r->no_memory set. */
 static bool start_scope(struct smoriginals_reader *r)
 {
     uint32_t flags, function = r->scope_depth ? r->open_scopes[r->scope_depth - 1] : ORIGINAL_TOP_LEVEL;
@@ -140,7 +141,8 @@ static bool start_scope(struct smoriginals_reader *r)
            PUSH(r, r->open_scopes, r->scope_depth, r->scope_capacity, function) && add_start(r, function);
 }
 
-/* Reads the end of an original scope: the function around it continues. The end of the outermost scope ends the source. */
+/* Reads the end of an original scope: the function around it continues. The end of the outermost scope ends the source. False if no scope
+ * is open or the position is invalid, or when out of memory, with r->no_memory set. */
 static bool end_scope(struct smoriginals_reader *r)
 {
     if (!r->scope_depth || !read_position(r, &r->scope))
@@ -169,7 +171,8 @@ static bool add_boundary_at(struct smoriginals_reader *r, uint64_t key, uint32_t
     return PUSH(r, o->boundaries, o->boundary_count, o->boundary_capacity, (struct range_boundary){key, node});
 }
 
-/* Records that from the current position of the script on the innermost range is the last one on r->open_ranges. */
+/* Records that the last range on r->open_ranges is the innermost one from the current position of the script on. False when out of memory.
+ * */
 static bool add_boundary(struct smoriginals_reader *r)
 {
     uint32_t node = r->range_depth ? r->open_ranges[r->range_depth - 1] : 0;
@@ -197,7 +200,8 @@ static bool start_range(struct smoriginals_reader *r)
            PUSH(r, r->open_ranges, r->range_depth, r->range_capacity, (uint32_t)o->node_count) && add_boundary(r);
 }
 
-/* Reads the end of a generated range: a column, or line and column. */
+/* Reads the end of a generated range: a column, or line and column. False if no range is open or the position is invalid, or when out of
+ * memory, with r->no_memory set. */
 static bool end_range(struct smoriginals_reader *r)
 {
     uint32_t lines = 0, columns;
@@ -247,7 +251,8 @@ static bool read_tagged(struct smoriginals_reader *r, uint32_t tag)
     }
 }
 
-/* Reads an item up to the comma after it. Extra numbers belong to later versions of the proposal and are skipped. */
+/* Reads an item up to the comma after it. Extra numbers belong to later versions of the proposal and are skipped. False if the item is
+ * invalid, or when out of memory. */
 static bool read_item(struct smoriginals_reader *r)
 {
     uint32_t tag = TAG_EMPTY;

@@ -231,7 +231,8 @@ static bool splits_ranges(const struct smcache_writer *w)
     return w->ranges && w->script_scopes.there;
 }
 
-/* Writes the tokens of a batch. If ranges are split, some of them may only be kept in w->splitter.out; put_last_range() writes them. */
+/* Writes the tokens of a batch. If ranges are split, some of them may only be kept in w->splitter.out; put_last_range() writes them. False
+ * when out of memory or budget. */
 static bool put_batch(struct smcache_writer *w, const struct sl_sourcemap_batch *b)
 {
     return splits_ranges(w) ? split_ranges(w, b) : write_batch(w, b);

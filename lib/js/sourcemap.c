@@ -44,7 +44,7 @@ static bool is_null(struct sourcemap_reading *r)
 
 /* ---- the members of a map ---- */
 
-/* Records the offset of a string in `*offset`, which stays 0 for null. A member that occurs twice is an error. */
+/* Records the offset of a string in `*offset`, which stays 0 for null. False for any other value, and for a member that occurs twice. */
 static bool record_text(struct sourcemap_reading *r, uint32_t *offset)
 {
     struct sl_str raw;
@@ -83,7 +83,8 @@ static bool record_list(struct sourcemap_reading *r, uint32_t *offset, uint32_t 
     return !r->j.failed;
 }
 
-/* Appends an entry of `sourcesContent` to r->contents->text, and its offset and size to the places. A null has the size NO_CONTENT. */
+/* Appends an entry of `sourcesContent` to r->contents->text, and its offset and size to the places. A null has the size NO_CONTENT. False
+ * if the entry is neither a string nor null, or when out of memory. */
 static bool collect_content(struct sourcemap_reading *r)
 {
     struct sl_buf *text = r->contents->text, *places = &r->contents->places;
@@ -118,8 +119,8 @@ static bool collect_contents(struct sourcemap_reading *r, struct sl_sourcemap_pa
     return !r->j.failed;
 }
 
-/* Records the offset of a list in `*offset`, which stays 0 for null; its elements are checked when they are used. A member that occurs
- * twice is an error. */
+/* Records the offset of a list in `*offset`, which stays 0 for null; its elements are checked when they are used. False for any other
+ * value, and for a member that occurs twice. */
 static bool record_array(struct sourcemap_reading *r, uint32_t *offset)
 {
     if (*offset)

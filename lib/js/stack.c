@@ -91,8 +91,8 @@ static bool find_position_alone(struct sl_str text, struct sl_js_stack_frame *fr
     return true;
 }
 
-/* Reads URL:LINE:COLUMN with a URL that is neither empty nor `<anonymous>`. Hermes writes "address at " in front of it, and the column of
- * bytecode from 0: it is made to count from 1, as in all other frames. */
+/* Reads URL:LINE:COLUMN; false if there is none, or if the URL is empty or `<anonymous>`. Hermes writes "address at " in front of it and
+ * counts columns of bytecode from 0: the column is made to count from 1, as in all other frames. */
 static bool find_location(struct sl_str text, bool in_parentheses, struct sl_js_stack_frame *frame)
 {
     const struct sl_str address = SL_STR("address at ");
@@ -142,8 +142,9 @@ static bool is_opening(struct sl_str text, size_t at, bool nameless)
     return at < text.size && text.data[at] == '(' && (at ? text.data[at - 1] == ' ' && at > 1 : nameless);
 }
 
-/* Reads FUNCTION (URL:LINE:COLUMN); with `nameless` the function may be missing. Names and paths may contain parentheses. The location
- * begins at the `(` that belongs to its last `)`, if a blank is in front of that `(`; else at the first `(` with a blank in front. */
+/* Reads FUNCTION (URL:LINE:COLUMN); with `nameless` the function may be missing. False for text of another form. Names and paths may
+ * contain parentheses. The location begins at the `(` that belongs to its last `)`, if a blank is in front of that `(`; else at the first
+ * `(` with a blank in front. */
 static bool in_parentheses(struct sl_str text, bool nameless, struct sl_js_stack_frame *frame)
 {
     size_t first = 0; /* the first `(` that may begin the location */
@@ -212,9 +213,9 @@ static bool may_begin(struct sl_str line, size_t at)
            is_behind_code(line, at);
 }
 
-/* Reads the V8 frame "at FUNCTION (...)" in a line from `begin` on. Text of a log before it may contain "at ", too: of several that begin a
- * frame, the last one before the end of the function's name counts. At most MAX_TRIES are tried, so that a crafted line takes linear
- * time. */
+/* Finds the V8 frame "at FUNCTION (...)" in a line from `begin` on; false if there is none. Text of a log before the frame may contain "at
+ * ", too. If several begin a frame, the last one before the end of the function's name counts. At most MAX_TRIES are tried, so that a
+ * crafted line takes linear time. */
 static bool find_v8(struct sl_str line, size_t begin, struct sl_js_stack_frame *frame)
 {
     static const struct sl_str at = SL_STR("at ");
@@ -263,8 +264,9 @@ static size_t function_begin(struct sl_str text)
     return two && at > 0 ? word_begin(text, at - 1) : at;
 }
 
-/* Reads FUNCTION@URL:LINE:COLUMN or URL:LINE:COLUMN. If a colon precedes the @, the @ is part of the URL. A URL without a slash counts only
- * with a function in front; behind a log prefix it must also have a backslash. FUNCTION@LINE:COLUMN (JSC) is read as well. */
+/* Reads FUNCTION@URL:LINE:COLUMN, URL:LINE:COLUMN or, as JSC writes it, FUNCTION@LINE:COLUMN; false for text of another form. If a colon
+ * precedes the @, the @ is part of the URL. A URL without a slash counts only with a function in front; behind a log prefix it must also
+ * have a backslash. */
 static bool other_frame(struct sl_str line, size_t begin, struct sl_js_stack_frame *frame)
 {
     struct sl_str text = from(line, begin);

@@ -30,7 +30,7 @@ uint64_t jvm_removed_by(const struct sl_jvm_mapper *mapper, const struct jvm_mem
     return sum;
 }
 
-/* The positions are the first of the extras: a count, then pairs of a line of the outline and a line of its caller. */
+/* Searches the positions, which come first in the extras: a count, then pairs of a line of the outline and the line of its caller. */
 bool jvm_line_at(const struct jvm_member *m, uint32_t position, uint32_t *line)
 {
     struct sl_reader r = m->extras;

@@ -182,7 +182,7 @@ struct microdump {
     struct sl_arena_array pieces, modules;
 };
 
-/* Parses a hexadecimal number with two digits per byte, as the writer prints it. */
+/* Parses a hexadecimal number with two digits per byte, as the writer prints it. False if it is no such number or has more than 8 bytes. */
 static bool hex_number(struct sl_str word, uint64_t *value)
 {
     uint8_t bytes[8];

@@ -105,7 +105,7 @@ bool elf_read_dynamic(const struct sl_object *object, struct elf_dynamic *d)
 }
 
 /* Finds the dynamic symbols by PT_DYNAMIC, which stripped files have, too. No field states their number: it follows from the hash table.
- * Without a usable hash table the section of dynamic symbols is used. */
+ * Without a usable hash table the section of dynamic symbols is used. False if there is none either. */
 bool elf_dynamic_table(const struct sl_object *object, struct elf_table *table)
 {
     struct elf_dynamic d;

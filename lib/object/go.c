@@ -19,9 +19,9 @@ static bool is_header(struct sl_bytes bytes, bool big_endian)
     return known && (quantum == 1 || quantum == 2 || quantum == 4) && (pointer == 4 || pointer == 8);
 }
 
-/* Searches the segments for the header of a pclntab; sets `*table` (from there to the end of the segment) and `*address`. The highest byte
- * of all magics is 0xFF: that byte is compared first, which rejects most positions. Segments of programs do not share bytes of the file;
- * where they do in a hostile file, no more bytes are read than the file has. */
+/* Searches the segments for the header of a pclntab. Sets `*table`, from there to the end of the segment, and `*address`; false if there is
+ * none. Only at a byte 0xFF, the highest one of all magics, is the header looked at. Segments of real programs share no bytes of the file;
+ * where they do in a crafted one, no more bytes are read than the file has. */
 static bool scan(const struct sl_object *object, struct sl_bytes *table, uint64_t *address)
 {
     struct sl_segment s;

@@ -168,7 +168,7 @@ static bool open_zstd(struct stream *s, uint64_t offset)
     return s->zstd && !ZSTD_isError(ZSTD_initDStream(s->zstd));
 }
 
-/* Moves to the offset in a file that is not compressed. */
+/* Moves to the offset in a file that is not compressed; to its end if the offset is beyond that. Always true. */
 static bool open_stored(struct stream *s, uint64_t offset)
 {
     s->at = offset < s->packed.size ? (size_t)offset : s->packed.size;

@@ -152,7 +152,7 @@ static bool print_arguments(struct name_printer *n, uint32_t index, bool first)
     return true;
 }
 
-/* Prints the types of an argument list in parentheses: `(int, char)`. */
+/* Prints the types of an argument list in parentheses: `(int, char)`. False if print_arguments() cannot print them. */
 static bool print_parameters(struct name_printer *n, uint32_t list)
 {
     pdb_names_put(n, "(");
@@ -229,7 +229,7 @@ static struct procedure read_procedure(struct sl_reader *r)
 }
 
 /* Prints the result type of a function type that is part of another type, and a space; nothing for constructors. (The name of a function
- * itself is printed without its result type.) */
+ * itself is printed without its result type.) False if the type cannot be printed. */
 static bool print_result(struct name_printer *n, uint32_t index, uint8_t options)
 {
     if (options & FUNCTION_CONSTRUCTOR)
@@ -281,7 +281,8 @@ static bool read_sigils(struct name_printer *n, struct type_record t, bool const
     return false;
 }
 
-/* Prints a pointer to a function type `t` (LF_PROCEDURE, else LF_MFUNCTION): `int (*)(char)` or `int (C::*)(char)`. */
+/* Prints a pointer to a function type `t` (LF_PROCEDURE, else LF_MFUNCTION): `int (*)(char)` or `int (C::*)(char)`. False if a part of it
+ * cannot be printed or the record is damaged. */
 static bool print_pointer_to_function(struct name_printer *n, struct type_record t, const struct sigil *sigils,
                                       unsigned count)
 {
@@ -305,7 +306,8 @@ static bool print_pointer_to_function(struct name_printer *n, struct type_record
     return print_method_arguments(n, &m, false) && !t.data.failed;
 }
 
-/* Prints a pointer type: the type it points to, then `*`, `&` and so on. `constant`: the pointer is const. */
+/* Prints a pointer type: the type it points to, then `*`, `&` and so on. `constant`: the pointer is const. False if it cannot be printed.
+ * */
 static bool print_pointer(struct name_printer *n, struct type_record t, bool constant)
 {
     struct sigil sigils[MAX_TYPE_DEPTH];
@@ -337,8 +339,9 @@ static bool print_modifier(struct name_printer *n, struct type_record t)
     return print_type(n, index);
 }
 
-/* Prints an array: `int[3][4]`. The record of each dimension has its size in bytes, so the number of elements is that size divided by the
- * size of the next dimension or, at last, of the element; `[]` if that is unknown. */
+/* Prints an array: `int[3][4]`. The record of each dimension has its size in bytes. The number of elements is that size divided by the size
+ * of the next dimension or, in the last dimension, of the element; `[]` if that is unknown. False if a record is damaged or the type of the
+ * element cannot be printed. */
 static bool print_array(struct name_printer *n, struct type_record t)
 {
     uint64_t sizes[MAX_TYPE_DEPTH + 1];
@@ -364,8 +367,8 @@ static bool print_array(struct name_printer *n, struct type_record t)
     return true;
 }
 
-/* Prints a type by the kind of its record. An unknown kind is printed as `<unimplemented type kind ...>`: the rest of the name is still of
- * use. */
+/* Prints a type by the kind of its record; false if it cannot be printed. An unknown kind is printed as `<unimplemented type kind ...>`
+ * (true), because the rest of the name is still of use. */
 static bool print_record(struct name_printer *n, struct type_record t)
 {
     if (is_named_type(t.leaf))
