@@ -247,7 +247,7 @@ static enum js_state export_list(struct js_parser *p)
     while (js_name_begins(js_peek(p, 0)) && !(p->newline && !all)) {
         if (!name_token(p))
             return js_fail(p, "malformed name in an export");
-        /* `*` requires a module: a string, or another word before it, must follow each word */
+        /* after `*` a module is required, so each word must be followed by the string with its name, or by a further word */
         if (all && js_peek(p, 0) != '\'' && js_peek(p, 0) != '"' && !js_name_begins(js_peek(p, 0)))
             return js_fail(p, "expected the name of the module after `export *`");
     }

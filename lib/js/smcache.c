@@ -99,8 +99,8 @@ struct sl_context_cursor sl_smcache_cursor(const struct sl_smcache *c, uint32_t 
     struct sl_context_cursor cursor = {.text = text, .line = 1, .newline = '\n'}; /* lines end with LF, as in LINES */
     uint32_t first = line > SL_CONTEXT_LINES ? line - SL_CONTEXT_LINES : 1, before;
     uint32_t low = 0, high = text.size ? (uint32_t)((text.size - 1) / LINES_STEP) : 0;
-    /* Find the last multiple of LINES_STEP bytes after which the first complete line is not after the first wanted one. That line has
-     * the number `before` + 2: it follows the line in which the multiple is. */
+    /* Finds the last multiple of LINES_STEP bytes after which the first complete line is at or before the first wanted line. That complete
+     * line has the number `before` + 2, as it follows the line in which the multiple is. */
     while (low < high) {
         uint32_t middle = high - (high - low) / 2;
         if (lines_before(c, source, middle, &before) && (uint64_t)before + 2 <= first)
@@ -324,10 +324,9 @@ static uint32_t node_word(const struct sl_smcache *c, uint32_t node, unsigned wo
     return sl_table_u32(c->table.sections[SECTION_NODES].data + (size_t)(node - 1) * NODE_SIZE + word * 4);
 }
 
-/* Sets the function around the position, from the first of these that has one: the generated range `node` (1 + its number, 0 = none), which
- * is the innermost of the map's `scopes` there; the scopes of the source; the script as parsed, unless the call is inlined. Words of a
- * node: 0 function, 1 source of the call if it was inlined, 2 and 3 line and column of the call, 4 next outer call, 5 whether it is hidden.
- * */
+/* Sets the function around the position, from the first of these that has one: the generated range `node` (1 + its number, 0 = none), the
+ * innermost of the map's `scopes` there; the scopes of the source; the script as parsed, unless the call is inlined. Words of a node: 0
+ * function, 1 source of an inlined call, 2 and 3 line and column of the call, 4 next outer call, 5 whether it is hidden. */
 static void set_original_function(const struct sl_smcache *c, uint32_t node, struct sl_smcache_position *place)
 {
     bool there = node > 0 && node <= c->node_count;

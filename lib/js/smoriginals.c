@@ -171,8 +171,7 @@ static bool add_boundary_at(struct smoriginals_reader *r, uint64_t key, uint32_t
     return PUSH(r, o->boundaries, o->boundary_count, o->boundary_capacity, (struct range_boundary){key, node});
 }
 
-/* Records that the last range on r->open_ranges is the innermost one from the current position of the script on. False when out of memory.
- * */
+/* Records that the last range on r->open_ranges is the innermost one from the current position on. False when out of memory. */
 static bool add_boundary(struct smoriginals_reader *r)
 {
     uint32_t node = r->range_depth ? r->open_ranges[r->range_depth - 1] : 0;

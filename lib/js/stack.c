@@ -213,8 +213,8 @@ static bool may_begin(struct sl_str line, size_t at)
            is_behind_code(line, at);
 }
 
-/* Finds the V8 frame "at FUNCTION (...)" in a line from `begin` on; false if there is none. Text of a log before the frame may contain "at
- * ", too. If several begin a frame, the last one before the end of the function's name counts. At most MAX_TRIES are tried, so that a
+/* Finds the V8 frame "at FUNCTION (...)" in a line from `begin` on; false if there is none. Text of a log in front may contain the word
+ * "at", too. If several begin a frame, the last one before the end of the function's name counts. At most MAX_TRIES are tried, so that a
  * crafted line takes linear time. */
 static bool find_v8(struct sl_str line, size_t begin, struct sl_js_stack_frame *frame)
 {

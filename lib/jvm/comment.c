@@ -178,11 +178,11 @@ static size_t quote_word(struct sl_str json, size_t at, char *out, size_t *size)
     return end;
 }
 
-/* Converts JSON as lenient as R8 accepts it, with strings in apostrophes and words without quotes, {id: 'sourceFile'}, to strict JSON. Data
- * NULL when out of memory. */
+/* Converts lenient JSON, as R8 accepts it, to strict JSON: strings may be in apostrophes, and words need no quotes, as in {id:
+ * 'sourceFile'}. Data NULL when out of memory. */
 static struct sl_str as_json(struct sl_str text, struct sl_arena *arena)
 {
-    /* at most three bytes for each: a word of one character gets two quotes */
+    /* at most three bytes of output for each byte of input: a word of one character gets two quotes */
     char *out = text.size < SIZE_MAX / 4 ? sl_arena_alloc(arena, 3 * text.size + 1, 1) : NULL;
     size_t size = 0;
     char quote = 0;

@@ -331,8 +331,8 @@ static void by_parameters(struct jvm_frame_search *s)
 /* ---- rules ---- */
 
 /* Returns how many innermost frames are to be removed by the rules (R8's rewriteFrame) of the members that match the query. A query by
- * parameters matches all in s->members; a query by line those without a range and those whose range contains the line. 0 unless an
- * exception's class is known. */
+ * parameters matches all in s->members; a query by line the base members (without a range, or with 0 to 0) and those whose range contains
+ * the line. 0 unless an exception's class is known. */
 static uint64_t count_removed(const struct jvm_frame_search *s)
 {
     struct jvm_members all = s->members;

@@ -88,9 +88,9 @@ static inline bool mapping_take_number(struct sl_str *line, uint32_t *out)
         return take_long_number(line, out);
     memcpy(&word, line->data, sizeof word);
     word ^= UINT64_C(0x3030303030303030);
-    /* the top bits of bytes that are no digits: adding 0x76 sets it for 10 or more */
+    /* the top bit of each byte that is no digit: adding 0x76 sets that bit for values of 10 or more */
     uint64_t others = (word | (word + UINT64_C(0x7676767676767676))) & UINT64_C(0x8080808080808080);
-    /* of the bytes before the first that is no digit */
+    /* number of bits of the digits, which are the bytes before the first that is no digit */
     unsigned bits = others ? (unsigned)__builtin_ctzll(others) & ~7u : 64;
     if (bits == 0 || bits == 64)
         return take_long_number(line, out);

@@ -49,7 +49,7 @@ static uint64_t decimal(struct sl_str digits)
 }
 
 /* Returns the process id in the prefix of a log line; 0 if there is none. It is after the tag in "W/google-breakpad( 3745): ", else the
- * first number before the tag in "02-23 15:49:14.700 1740 1739 F google-breakpad: ". `tag` is the offset of the tag, `end` the end of the
+ * first number before the tag in "02-23 15:49:14.700  1740  1739 F google-breakpad: ". `tag` is the offset of the tag, `end` the end of the
  * prefix. */
 static uint64_t parse_process(struct sl_str line, size_t tag, size_t end)
 {

@@ -413,7 +413,7 @@ static const uint8_t *read_record(struct breakpad_reader *r, struct breakpad_wor
         else
             chunk->skipped += !breakpad_names_define(&r->origins, f);
     } else {
-        /* Not a record inside a function, so malformed there. Outside of functions any other line is ignored. */
+        /* inside a function any other line is malformed; outside of functions it is ignored */
         chunk->skipped += open->open;
     }
     return (const uint8_t *)next;

@@ -218,8 +218,8 @@ static bool has_code_segment(const struct elf *elf)
     return false;
 }
 
-/* Returns the kind of the file. A debug companion has the same e_type as its program, but neither an interpreter nor the contents of code
- * sections. A static program has no interpreter either, so it counts as a debug companion. */
+/* Returns the kind of the file. A debug companion has the e_type of its program. An ET_EXEC file counts as one if it has no interpreter
+ * (also a static program, which has none either), an ET_DYN file if it lacks the contents of its code. */
 static enum sl_object_kind get_object_kind(const struct sl_object *object, const struct elf *elf)
 {
     switch (elf->type) {

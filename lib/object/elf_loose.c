@@ -81,8 +81,8 @@ static void find_names_of_sized(struct elf_loose_list *list)
 }
 
 /* Sets the size of each loose symbol (one without type or size), from the last to the first, because a symbol ends at the next one that is
- * not dropped. Untyped symbols within functions become labels, without size. A label is dropped if the list keeps none, or if it is at the
- * start of a function: then it is only a further name of that. */
+ * not dropped. Untyped symbols within functions become labels, without size. Dropped are: labels, if the list keeps none or the label is
+ * only a further name of a function; symbols that are further names of one with a size (at_sized); and symbols that would be empty. */
 static void find_ends(struct elf_loose_list *list)
 {
     int64_t around = 0;

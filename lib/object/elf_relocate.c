@@ -210,9 +210,9 @@ static struct relocation find_relocation(const struct elf_machine *machine, uint
     return (struct relocation){.kind = type ? RELOCATION_UNKNOWN : RELOCATION_IGNORE};
 }
 
-/* Splits `r_info` into symbol and type. On 64-bit MIPS the symbol is the first word in memory, also in little-endian files, where that is
- * the lower half of `info`; three types of one byte each follow, of which the last one in memory is used (MIPS 64-bit ELF object file
- * specification, 2.9). 64-bit SPARC has other data in the upper three bytes of the type. */
+/* Splits `r_info` into symbol and type. On 64-bit MIPS (64-bit ELF object file specification, 2.9) the symbol is the first word in memory,
+ * also in little-endian files, where it is the lower half of `info`. Three types of one byte each follow, of which the last one in memory
+ * is used. 64-bit SPARC has other data in the upper three bytes of the type. */
 static void split_info(const struct sl_object *object, uint64_t info, uint64_t *symbol, uint32_t *type)
 {
     const struct elf *elf = object->impl;

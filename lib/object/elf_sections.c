@@ -82,7 +82,7 @@ static bool contents(struct sl_object *object, struct elf_section *s, struct sl_
 {
     struct object_compressed c;
     struct elf *elf = object->impl;
-    /* 1 compressed (or, if tried, compressed or relocated), 0 plain, -1 unreadable */
+    /* 1: compressed, or decompressed or relocated by an earlier call (s->tried); 0: plain; -1: unreadable */
     int state = s->tried ? 1 : read_compression(object, s, &c);
     bool relocate = elf->type == ET_REL && !is_btf(s); /* BTF's offsets are relative to its section: used as they are */
     if (!s->tried && (state == 1 || relocate)) {

@@ -253,7 +253,7 @@ static inline __attribute__((always_inline)) bool find_location(struct elf_symbo
         return false;
     const struct elf_section *section = &elf->sections[number];
     bool code = section->flags & SHF_EXECINSTR;
-    /* the section is of another kind; functions of PowerPC ELFv1 have symbols in .opd, a data section */
+    /* the section is of another kind; but a function of PowerPC ELFv1 has its symbol in .opd, which is a data section */
     if (c->data ? code || !(section->flags & SHF_ALLOC) : !code)
         return !c->data && s->type == STT_FUNC && read_descriptor(c, section, s, location);
     if (s->type == STT_TLS && elf->type != ET_REL)

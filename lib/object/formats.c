@@ -10,8 +10,8 @@ static bool is_breakpad(struct sl_bytes bytes)
     return text.size >= 7 && memcmp(text.data, "MODULE ", 7) == 0;
 }
 
-/* True for Mach-O and fat Mach-O files. Java class files have the magic of fat files, too; the word after it is their version, which is at
- * least 45, but in a fat file the number of slices. */
+/* True for Mach-O and fat Mach-O files. Java class files have the magic of fat files, too. The word after it tells them apart: in a class
+ * file it is the version, which is at least 45; in a fat file the number of slices, which is less. */
 static bool is_macho(struct sl_bytes bytes)
 {
     struct sl_reader r = sl_reader(bytes, true);

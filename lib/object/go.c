@@ -20,8 +20,8 @@ static bool is_header(struct sl_bytes bytes, bool big_endian)
 }
 
 /* Searches the segments for the header of a pclntab. Sets `*table`, from there to the end of the segment, and `*address`; false if there is
- * none. Only at a byte 0xFF, the highest one of all magics, is the header looked at. Segments of real programs share no bytes of the file;
- * where they do in a crafted one, no more bytes are read than the file has. */
+ * none. The highest byte of all magics is 0xFF, so other positions are skipped at once. Segments of real programs share no bytes of the
+ * file; where they do in a crafted one, no more bytes are read than the file has. */
 static bool scan(const struct sl_object *object, struct sl_bytes *table, uint64_t *address)
 {
     struct sl_segment s;

@@ -78,7 +78,7 @@ size_t object_inflate(struct sl_bytes in, uint8_t *out, size_t size, int window_
     while (state == Z_OK) {
         uInt in_step = (uInt)(in.size - given > STEP ? STEP : in.size - given);
         uInt out_step = (uInt)(size - done > STEP ? STEP : size - done);
-        /* `out` is full: one more byte is asked for; a stream that ends instead is complete, one that yields it is too long */
+        /* `out` is full: asks for one more byte. A stream that ends instead is complete; one that yields the byte is too long */
         bool full = !out_step;
         z.next_in = (Bytef *)in.data + given;
         z.avail_in = in_step;

@@ -62,9 +62,9 @@ static struct sl_str find_field(struct sl_str text, struct sl_str name)
     return (struct sl_str){NULL, 0};
 }
 
-/* Sets name and version of the source package by the field `Source: name (version)`. Without a version in it, the version is the binary
- * package's; without the field, the name, too. (A rebuild of the same source adds "+b1" to the binary package's version only; then the
- * field has the version of the source.) Leaves `source` empty if the text would be too long. */
+/* Sets name and version of the source package by the field `Source: name (version)`. If the field has no version, the version is the binary
+ * package's; without the field the name is, too. (A rebuild of the same source adds "+b1" to the binary package's version only: then the
+ * field states the version of the source.) Leaves `source` empty if the text would be too long. */
 static void set_by_control(struct sl_str control, struct sl_package_source *source)
 {
     struct sl_str name = find_field(control, SL_STR("Source")), version = find_field(control, SL_STR("Version"));

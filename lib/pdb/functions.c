@@ -300,7 +300,7 @@ static bool read_separated(struct pdb_function_walk *w, struct sl_reader *r, uin
 
 /* Reads an inlined call (S_INLINESITE) in the scope `around`, adds it and sets `*node` to its number. The record has no address: the call
  * extends from its first to its last line. True with `*node` unchanged for a call without name, lines or enclosing function, or nested too
- * deeply. False when out of memory. */
+ * deeply. False when out of memory; if only its lines could not be read for lack of memory, true, as the PDB records that. */
 static bool read_inlined(struct pdb_function_walk *w, uint16_t kind, struct sl_reader *r, const struct scope *around,
                          uint32_t *node)
 {

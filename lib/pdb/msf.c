@@ -144,8 +144,8 @@ static bool set_streams(struct msf *msf, const uint32_t *directory, size_t count
     return own <= 2 * ((msf->file.size >> msf->page_shift) + 1);
 }
 
-/* Reads the superblock (magic, page size, free page map, number of pages, size of the directory, a reserved word, page numbers of the page
- * list), then the page list, which has the page numbers of the directory, then the directory. */
+/* Reads the superblock: magic, page size, free page map, number of pages, size of the directory, a reserved word, page numbers of the page
+ * list. Then reads the page list, which has the page numbers of the directory, and at last the directory. */
 enum sl_code msf_open(struct sl_bytes file, struct sl_arena *arena, struct msf *msf, struct sl_error *error)
 {
     struct sl_reader r = sl_reader(file, false);
@@ -167,7 +167,7 @@ enum sl_code msf_open(struct sl_bytes file, struct sl_arena *arena, struct msf *
 
     struct msf_stream stream;
     struct sl_bytes bytes = {NULL, 0};
-    /* bytes of the page list, which has a number for each page of the directory; pages that this list occupies itself */
+    /* list_size: bytes of the page list, which has the number of each page of the directory; roots: number of pages of the list itself */
     uint32_t list_size = count_pages(msf, size) * 4, roots = count_pages(msf, list_size);
     uint32_t *root = words(msf, sl_bytes_slice(file, SUPERBLOCK, (uint64_t)roots * 4, NULL), roots, arena);
     if (!root || !set_pages(msf, root, list_size, &stream) || !msf_all(&stream, arena, &bytes))

@@ -269,7 +269,7 @@ static bool read_sigils(struct name_printer *n, struct type_record t, bool const
             sigils[(*count)++] =
                 (struct sigil){.mode = attributes >> 5 & 7, .constant = attributes & POINTER_CONST || constant};
             constant = false;
-        } else { /* a modifier of what the last pointer points to; there is one, as the first record is a pointer */
+        } else { /* a modifier of what the last pointer points to; there is such a pointer, as the first record is one */
             sigils[*count - 1].pointee_constant |= sl_read_u16(&t.data) & MODIFIER_CONST;
         }
         if (t.data.failed)
@@ -306,8 +306,7 @@ static bool print_pointer_to_function(struct name_printer *n, struct type_record
     return print_method_arguments(n, &m, false) && !t.data.failed;
 }
 
-/* Prints a pointer type: the type it points to, then `*`, `&` and so on. `constant`: the pointer is const. False if it cannot be printed.
- * */
+/* Prints a pointer type: the type it points to, then `*`, `&` and so on. `constant`: the pointer is const. False if that fails. */
 static bool print_pointer(struct name_printer *n, struct type_record t, bool constant)
 {
     struct sigil sigils[MAX_TYPE_DEPTH];
