@@ -154,8 +154,8 @@ static bool separated(const struct name *name, const struct sl_js_part *before, 
 
 /* Appends the separator in front of a function's own name. In `a.c = function f() {}` the own name `f` replaces `c`, which gives `a.f`: the
  * separator is a dot. It is nothing if no part is left in front of the replaced one (`before` is NULL). Names as Symbolicator writes them
- * (is_compat) have no dot if the replaced part is a subscript, but keep the beginning of a subscript that is a name: `a[cf` for `a[c] =
- * ...`, `af` for `a[1] = ...`. */
+ * (is_compat) have no dot if the replaced part is a subscript, but keep the beginning of a subscript that is a name: the name of `f` stored
+ * in `a[c]` is `a[cf`, stored in `a[1]` it is `af`. */
 static void add_replaced(struct name *name, const struct sl_js_part *before, struct sl_buf *out)
 {
     bool compat = is_compat(name) && is_index(name->replaced);

@@ -231,8 +231,8 @@ static inline bool is_plain_block(const char *block)
     return !other;
 }
 
-/* Sets reader->plain to how far from `at` on, up to 4 KiB, all bytes are ASCII and no CR, in blocks of 64 bytes. Most lines then need no
- * check of their own for line ends and UTF-8. */
+/* Sets reader->plain: from `at` up to there all bytes are ASCII and no CR. Looks at blocks of 64 bytes, at most 4 KiB. Most lines then need
+ * no check of their own for line ends and UTF-8. */
 static void look_ahead(struct sl_jvm_reader *reader, size_t at)
 {
     enum { FAR = 64 << 6 };

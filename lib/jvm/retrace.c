@@ -119,8 +119,8 @@ static size_t group_end(const struct retrace *r, size_t at, size_t end)
     return next;
 }
 
-/* Returns the end of the overload that begins with member `at`: of the groups of inlined calls whose outermost method, the last member, is
- * the same original method. */
+/* Returns the end of the overload that begins with member `at`. It consists of groups of inlined calls whose outermost method, the last
+ * member of each, is the same original method. A group of another method ends it. */
 static size_t overload_end(const struct retrace *r, size_t at)
 {
     size_t end = group_end(r, at, r->member_count);
@@ -139,8 +139,8 @@ static size_t overload_end(const struct retrace *r, size_t at)
 
 /* ---- selection ---- */
 
-/* Picks `count` members from `first` on. With `only_name` the line is in the range of none, so only the method name of the last is used.
- * When out of memory, sets out->busy. */
+/* Picks `count` members from `first` on. With `only_name` no range contains the line, so only the method name of the last one is used. When
+ * out of memory, sets out->busy. */
 static void add_picked(struct retrace *r, size_t first, size_t count, bool only_name)
 {
     if (!sl_grow_in_arena(r->out->arena, &r->picked, &r->picked_capacity, r->picked_count + 1, sizeof *r->picked)) {
@@ -442,8 +442,8 @@ static void add_group(struct retrace *r, const struct picked *group)
         add_alternative(r, group, (int64_t)(inner->line + i));
 }
 
-/* Adds the frames of the members picked from one original method: adjacent members with one range are a group of inlined calls, which
- * becomes an alternative. With `only_name` the last member, the outermost method, alone is added. */
+/* Adds the frames of the members picked from one original method. Adjacent members with equal ranges are a group of inlined calls, and each
+ * group becomes an alternative. With `only_name` the last member, the outermost method, alone is added. */
 static void add_picked_frames(struct retrace *r, const struct picked *picked)
 {
     if (picked->only_name) {

@@ -241,8 +241,8 @@ static bool is_poison(uint64_t value)
 }
 
 /* Returns how likely a flipped bit is the cause, from 0 to 1, with rust-minidump's numbers. Doubt is less if the address was non-canonical,
- * or if registers point near the corrected one. Poison in a register, a filler of freed memory, halves the result: the memory may have been
- * used after it was freed. */
+ * if the corrected one is null, or if registers point near it. Poison in a register, a filler of freed memory, halves the result: the
+ * memory may have been used after it was freed. */
 static double flip_confidence(const struct sl_minidump_flip *flip)
 {
     static const double of_nearby[] = {1, 0.5, 0.45, 0.4, 0.35}; /* by number of registers that point nearby */
@@ -365,7 +365,8 @@ static bool find_flips(struct analyser *r, struct sl_arena *arena)
 
 /* ---- inconsistencies, x86 only: its instructions are decoded best ---- */
 
-/* True if the exception is a division by zero: STATUS_INTEGER_DIVIDE_BY_ZERO on Windows, on Linux SIGFPE with FPE_INTDIV. */
+/* True if the exception is a division by zero: STATUS_INTEGER_DIVIDE_BY_ZERO on Windows, EXC_ARITHMETIC with EXC_I386_DIV on Apple's
+ * systems, on Linux SIGFPE with FPE_INTDIV. */
 static bool is_division_by_zero(const struct analyser *r)
 {
     const struct dump_exception *e = &r->exception;

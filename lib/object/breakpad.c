@@ -87,8 +87,8 @@ static inline bool may_begin_record(const char *at)
     return halves[0] | halves[1];
 }
 
-/* Returns the start of the line after `at`; `end` if there is none. If a FUNC line was found already (`has_function`), no other has to be
- * found: returns the next line that may be a STACK or PUBLIC record. */
+/* Returns the start of the line after `at`; `end` if there is none. If a FUNC line was found already (`has_function`), passes over lines
+ * that cannot be STACK or PUBLIC records: no others have to be found. */
 static const char *next_record(const char *at, const char *end, bool has_function)
 {
     while (at < end) {

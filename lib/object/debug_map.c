@@ -17,7 +17,8 @@ bool sl_object_has_debug_map(const struct sl_object *object)
 }
 
 /* Reads one of the two N_FUN entries of a function of the file: the first has its name and address, the second no name and the size as its
- * value. The function is counted after the second, if it is not empty and inside the image; else the next first entry overwrites it. */
+ * value. The function is counted after the second, if it is not empty and inside the image; else the first entry of the next function
+ * overwrites it. */
 static void add_function(struct sl_object *object, struct sl_debug_map *map, struct sl_debug_map_file *file,
                          const struct macho_symbol *symbol, struct sl_str name)
 {

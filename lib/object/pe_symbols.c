@@ -150,7 +150,8 @@ static enum sl_code pe_collect(struct sl_object *object, bool code, struct sl_ar
     for (enum coff_kind kind = first; kind <= last; kind++) {
         for (size_t at = 0; at < pe->symbols.size;)
             *count += coff_at(object, &at, kind, &symbols[*count], &account);
-        if (kind == FUNCTIONS && *count > exported) /* with typed functions, untyped local symbols are labels */
+        /* if there are typed functions, untyped local symbols are only labels: LOCAL_CODE is left out */
+        if (kind == FUNCTIONS && *count > exported)
             last = UNTYPED_CODE;
     }
     if (!object_clip_to_next(symbols, 0, *count))

@@ -198,7 +198,8 @@ static enum this_kind kind_of_this(struct name_printer *n, const struct pdb_meth
 }
 
 /* Prints the arguments of a member function, `(int) const`; the `const` only if `with_const` (it is left out in pointers to member
- * functions). A `this` that is no pointer to the class is printed as the first argument, because the class does not tell its type. */
+ * functions). A `this` that is no pointer to the class is printed as the first argument, because the class does not tell its type. False if
+ * a type cannot be printed. */
 static bool print_method_arguments(struct name_printer *n, const struct pdb_method *m, bool with_const)
 {
     enum this_kind kind = kind_of_this(n, m);
@@ -306,7 +307,7 @@ static bool print_pointer_to_function(struct name_printer *n, struct type_record
     return print_method_arguments(n, &m, false) && !t.data.failed;
 }
 
-/* Prints a pointer type: the type it points to, then `*`, `&` and so on. `constant`: the pointer is const. False if that fails. */
+/* Prints a pointer type: its target, then `*`, `&` and so on. `constant`: the pointer is const. False if it cannot be printed. */
 static bool print_pointer(struct name_printer *n, struct type_record t, bool constant)
 {
     struct sigil sigils[MAX_TYPE_DEPTH];
@@ -323,7 +324,8 @@ static bool print_pointer(struct name_printer *n, struct type_record t, bool con
     return true;
 }
 
-/* Prints a type with a modifier. A const type is `const int`, but a const pointer `int* const`. Other modifiers are not printed. */
+/* Prints a type with a modifier. A const type is `const int`, but a const pointer `int* const`. Other modifiers are not printed. False if
+ * the type cannot be printed. */
 static bool print_modifier(struct name_printer *n, struct type_record t)
 {
     struct type_record below;

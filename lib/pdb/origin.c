@@ -82,8 +82,8 @@ static void add_rules(struct srcsrv_rules *rules, const struct sl_ppdb_link *mor
 /* Limit of Source Link streams that are read: the map of names in a crafted file may name one stream a million times. */
 enum { MAX_LINK_STREAMS = 64 };
 
-/* Reads the rules of all Source Link streams. Ignores damaged streams, and any with which they would together be larger than the file: then
- * the map of names lists a stream repeatedly. */
+/* Reads the rules of all Source Link streams. Ignores damaged streams, and any with which they would together be larger than the file. That
+ * happens only if the map of names lists a stream repeatedly. */
 static void read_rules(const struct sl_pdb *pdb, struct srcsrv_rules *rules)
 {
     struct srcsrv_names names = open_names(pdb->info);
