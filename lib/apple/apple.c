@@ -105,8 +105,7 @@ static bool decode_text(struct sl_bytes bytes, struct sl_arena *arena, struct sl
     return true;
 }
 
-/* Fails because the report used up its budget, which is sized so that only a crafted report can do so; otherwise because memory is
- * short. */
+/* Fails with SL_MALFORMED if the report has used up its budget, which only a crafted report can do. Otherwise memory is short. */
 static enum sl_code fail_for_memory(const struct sl_arena *arena, const struct apple_budget *budget,
                                     struct sl_error *error)
 {
@@ -191,7 +190,7 @@ enum sl_code sl_apple_read(struct sl_bytes bytes, const struct sl_apple_options 
     read_header(first, arena, &header);
     if (!begins_object(rest)) /* header and text; if the header was not at the beginning, all is read as one text */
         return read_text(begins_object(text) ? rest : text, &header, options, arena, &budget, crash, error);
-    body = rest; /* stays so if it is malformed, so that read_ips() reports the position */
+    body = rest; /* a malformed object is passed on whole: read_ips() reports the position */
     if (take_object(&rest, arena, &first)) {
         body = first;
         if (!is_body(body, arena))

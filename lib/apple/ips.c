@@ -77,7 +77,8 @@ static void record_json_failure(struct ips_reader *r, const struct sl_json *j)
     r->no_memory |= j->failed;
 }
 
-/* Returns a member that is a string; data NULL for anything else, or, with r->no_memory set, when memory or budget is used up. */
+/* Returns a member that is a string; data NULL for anything else. If memory or budget is used up, data is NULL too and r->no_memory is
+ * set. */
 static struct sl_str member_text(struct ips_reader *r, struct sl_str member)
 {
     struct sl_json j = member_reader(r, member);
@@ -144,7 +145,7 @@ static void read_images(struct ips_reader *r)
 static void make_modules(struct ips_reader *r)
 {
     struct sl_crash *crash = r->crash;
-    /* + 1: the loop may also write to the item after the last module, and leaves it there if the image has no id */
+    /* + 1: the loop fills an item before it knows whether the image has an id, so the last image may need one more */
     crash->modules = SL_ARENA_ARRAY(r->arena, struct sl_crash_module, r->image_count + 1);
     r->no_memory |= !crash->modules;
     for (size_t i = 0; !r->no_memory && i < r->image_count; i++) {
@@ -226,7 +227,8 @@ static bool read_register(struct sl_json *j, uint64_t *value)
     return number.set;
 }
 
-/* Adds a register. If memory or budget is used up, `j` fails; so it does for a `name` without data, which the caller could not allocate. */
+/* Adds a register. `j` fails if memory or budget is used up. It also fails if `name` has no data: then the caller could not allocate the
+ * name. */
 static void add_register(struct ips_reader *r, struct sl_json *j, struct sl_arena_array *registers, struct sl_str name,
                          uint64_t value)
 {
@@ -306,7 +308,7 @@ static void read_threads(struct ips_reader *r)
 {
     struct sl_arena_array threads = {.arena = r->arena, .item = sizeof(struct sl_crash_thread)};
     struct sl_json j = member_reader(r, r->body.faulting_thread);
-    struct sl_fields s = {.json = &j, .context = r, .quiet = true}; /* reads from `j`, whatever text that gets below */
+    struct sl_fields s = {.json = &j, .context = r, .quiet = true}; /* reads from `j`, which gets other texts below */
     uint64_t faulting;
     bool is_known = sl_json_u64(&j, &faulting);
     j = member_reader(r, r->body.threads);
@@ -359,8 +361,8 @@ static void add_texts(struct sl_json *j, struct sl_buf *lines)
     }
 }
 
-/* Moves the text of `lines` to the arena and frees `lines`. Returns data NULL if there is no text, or, with r->no_memory set, if memory is
- * short (`failed`: already while the text was written). */
+/* Moves the text of `lines` to the arena and frees `lines`. Returns data NULL if there is no text. If memory is short, or was so while the
+ * text was written (lines->failed), data is NULL too and r->no_memory is set. */
 static struct sl_str move_texts_to_arena(struct ips_reader *r, struct sl_buf *lines)
 {
     if (!lines->size && !lines->failed) {
@@ -413,7 +415,8 @@ static struct sl_str termination_reason(struct ips_reader *r, const struct ips_t
     return move_texts_to_arena(r, &text);
 }
 
-/* "exception", which the system raised, or "exceptionReason", which a language runtime threw: only that has `name` and `composed`. */
+/* The member "exception" (raised by the system) or "exceptionReason" (thrown by a language runtime). Only "exceptionReason" has `name` and
+ * `composed`. */
 struct ips_exception {
     struct sl_str type, signal, message, subtype, codes, name, composed;
 };
@@ -429,8 +432,8 @@ static const struct sl_field exception_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Returns all causes of the report, a line each. Adds to `causes`, where the caller has set the others, the thrown exception and the
- * termination. */
+/* Adds the thrown exception and the termination to `causes`; the caller has set its other members. Returns all these causes, a line
+ * each. */
 static struct sl_str all_causes(struct ips_reader *r, struct apple_causes *causes,
                                 const struct ips_termination *termination)
 {
@@ -454,9 +457,9 @@ static struct sl_str exception_reason(struct ips_reader *r, struct sl_str type, 
     return move_texts_to_arena(r, &text);
 }
 
-/* Sets the crash's reason (the exception, else the termination) and its details: all causes with the option all_causes; without it, or if
- * that gives no text, the first that the report has of: application information, the exception's message, its subtype, the termination's
- * details, the exception's codes. */
+/* Sets the crash's reason (the exception, else the termination) and its details. With the option all_causes these are all causes. Without
+ * it, or if that gives no text, they are the first of these that the report has: application information, the exception's message, its
+ * subtype, the termination's details, the exception's codes. */
 static void read_reason(struct ips_reader *r)
 {
     struct ips_exception exception = {.type = {NULL, 0}};

@@ -184,7 +184,7 @@ static void cut_offset(struct sl_str *symbol, struct sl_crash_frame *frame)
         sl_crash_set_symbol(frame, offset);
 }
 
-/* Removes "[inlined]" from the end of `*symbol`, with which Console marks inlined calls. */
+/* Console marks inlined calls with "[inlined]": removes that mark from the end of `*symbol`. */
 static void cut_inlined(struct sl_str *symbol)
 {
     const struct sl_str mark = SL_STR("[inlined]");

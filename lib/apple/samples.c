@@ -139,8 +139,8 @@ static bool read_thread_row(struct samples_reader *s, struct sl_str line)
 
 /* ---- the head ---- */
 
-/* Reads a line of the head of the report or of a process, like "PID: 123". The first value of each key counts, but the last PID. False for
- * other keys. */
+/* Reads a line of the head of the report or of a process, like "PID: 123". If a key occurs several times, its first value counts; of
+ * several PIDs the last counts. False for other keys. */
 static bool read_samples_head(struct samples_reader *s, struct sl_str line)
 {
     struct sl_samples *samples = s->samples;
@@ -231,8 +231,8 @@ static void add_samples_row(struct samples_reader *s, struct sl_str line)
     s->heaviest = (uint32_t)s->rows.count - 1;
 }
 
-/* Reads a line of the image list; false if it is neither blank nor an image, which ends the list. Images with an invalid range or id, or
- * outside of a process, are left out. */
+/* Reads a line of the image list. False if the line is neither blank nor an image: then the list has ended. Images with an invalid range or
+ * id, or outside of a process, are left out. */
 static bool read_image(struct samples_reader *s, struct sl_str line)
 {
     struct apple_image_line image;
@@ -346,7 +346,7 @@ static bool find_exact_totals(struct samples_reader *s)
         qsort(exact, count, sizeof *exact, sl_order_u64);
     for (size_t i = 0; exact && i < samples->row_count; i++) {
         struct sl_samples_row *row = &samples->rows[i];
-        /* index after the last of the exact addresses that is not above the row's: if equal, it precedes `beyond` */
+        /* number of exact addresses that are not above the row's: if the row's address is one of them, it is the last of these */
         size_t beyond = row->is_exact ? 0 : SL_PARTITION_POINT(middle, 0, count, exact[middle] <= row->address);
         row->is_exact |= row->thread == SL_SAMPLES_NONE && beyond && exact[beyond - 1] == row->address;
     }

@@ -11,8 +11,9 @@ static void put_position(const struct sl_samples_name *name, struct sl_buf *out)
         sl_buf_printf(out, ":%llu", (unsigned long long)name->line);
 }
 
-/* Writes the offset in the function, like " + 12"; nothing if it is unknown. For a row with several addresses, of which only the first was
- * looked up, it keeps the report's list " + 12,8,..." if the report names the function; else it writes the first with ",...". */
+/* Writes the offset in the function, like " + 12"; nothing if it is unknown. Of a row with several addresses only the first was looked up.
+ * If the report names the function, the report's list of offsets (" + 12,8,...") is kept; otherwise the first offset is written with ",..."
+ * after it. */
 static void put_offset(const struct sl_samples_row *row, const struct sl_samples_name *name, struct sl_buf *out)
 {
     if (row->has_several && row->function.data && row->offset.size)
@@ -56,7 +57,7 @@ static void put_spindump_row(struct sl_str line, const struct sl_samples_row *ro
     sl_buf_str(out, apple_skip(line, row->name_end));
 }
 
-/* Copies the text between the locations as it is; a row without a new name is part of that. */
+/* Replaces the locations of rows that have a new name. All text between these, rows without a new name included, is copied as it is. */
 bool sl_samples_write(const struct sl_samples *samples, const struct sl_samples_name *names, struct sl_buf *out)
 {
     size_t at = 0;

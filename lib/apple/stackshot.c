@@ -84,7 +84,8 @@ static struct sl_json shot_json(const struct shot_reader *r, struct sl_str part)
     return sl_json(part.data ? part : SL_STR("null"), r->arena, false);
 }
 
-/* Returns the value of a member that is a string; data NULL for anything else, and, which is recorded, if out of memory. */
+/* Returns the value of a member that is a string; data NULL for anything else. If out of memory, data is NULL too and r->no_memory is
+ * set. */
 static struct sl_str shot_text(struct shot_reader *r, struct sl_str member)
 {
     struct sl_json j = shot_json(r, member);
@@ -203,7 +204,8 @@ static void read_shot_thread(struct shot_reader *r, struct sl_json *j)
     read_shot_frames(r, &part, false, &frames);
     r->no_memory |= part.busy;
     part = shot_json(r, read.user);
-    read_shot_frames(r, &part, frames.count, &frames); /* with frames in the kernel, the first here entered it */
+    read_shot_frames(r, &part, frames.count,
+                     &frames); /* if there are frames in the kernel, the first one here entered it */
     r->no_memory |= part.busy;
     thread.has_id = read.id.set;
     thread.id = read.id.value;

@@ -192,7 +192,7 @@ static bool keeps_earlier(size_t key, struct sl_str value, struct sl_str before)
 }
 
 /* Reads a line outside of all sections: "Key: value", or after "Termination Reason" its explanation in angle brackets. Of several values of
- * a key the last counts; but keeps_earlier() is true for numbers after exception codes in words. */
+ * a key the last counts, except that numbers do not replace exception codes in words (keeps_earlier()). */
 static void read_root(struct text_reader *t, struct sl_str line)
 {
     struct sl_str key, value;
@@ -210,8 +210,8 @@ static void read_root(struct text_reader *t, struct sl_str line)
     t->after_termination = sl_str_equal(key, key_names[KEY_TERMINATION]);
 }
 
-/* Reads a line of the image list. Images with an invalid range or id are skipped, and so are lines of other forms; but such a line after a
- * blank one ends the list. Lack of memory or budget is recorded. */
+/* Reads a line of the image list. Images with an invalid range or id are skipped. A line of another form ends the list if a blank line
+ * precedes it; otherwise it is skipped too. Lack of memory or budget is recorded. */
 static void read_image(struct text_reader *t, struct sl_str line)
 {
     struct apple_image_line image;
@@ -347,8 +347,8 @@ static struct sl_crash_thread *crashed_thread(const struct sl_crash *crash)
     return NULL;
 }
 
-/* Completes the threads: adds the backtrace of the last exception, sets the names, which thread crashed (by its heading, else by "Crashed
- * Thread" or "Triggered by Thread"), and the registers of that thread. */
+/* Completes the threads: adds the backtrace of the last exception and sets the names. Marks the thread that crashed (by its heading, else
+ * by "Crashed Thread" or "Triggered by Thread") and gives it the registers. */
 static void finish_threads(struct text_reader *t)
 {
     struct sl_crash *crash = t->crash;
@@ -412,8 +412,8 @@ static void put_all_causes(struct text_reader *t, struct sl_str information)
     t->no_memory |= any && !t->crash->details.data;
 }
 
-/* Sets reason, details, time and system from the values of the keys; `header`, the JSON line before the text, gives time and system that
- * are absent there. Without the option all_causes the details are the first that the report has of: application information, the
+/* Sets reason, details, time and system from the values of the keys; time and system that are absent there come from `header`, the JSON
+ * line before the text. Without the option all_causes the details are the first of these that the report has: application information, the
  * exception's message, its subtype, its codes. */
 static void finish_head(struct text_reader *t, const struct apple_header *header)
 {

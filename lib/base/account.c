@@ -14,7 +14,7 @@ bool sl_account_refill(struct sl_account *account)
         account->steps = INT64_MAX;
         return true;
     }
-    /* `steps` is negative here by what the last call spent beyond its steps */
+    /* a negative `steps` is what the last call spent beyond the steps it had: these are bought too */
     uint64_t wanted = STEPS_AT_ONCE + (uint64_t)(account->steps < 0 ? -account->steps : 0);
     if (!sl_budget_spend(account->budget, wanted)) {
         account->steps = 0;

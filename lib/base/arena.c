@@ -13,7 +13,8 @@ enum { FIRST_CHUNK = 4096, MAX_CHUNK = 1 << 20 };
 
 static _Atomic size_t all_bytes; /* size of all chunks in the process */
 
-/* Counts, for sl_arena_all_bytes(), that a chunk had `before` bytes and has `now`; 0 is no chunk. */
+/* Updates the sum that sl_arena_all_bytes() returns after a chunk has changed from `before` to `now` bytes; 0 bytes mean that there is no
+ * chunk. */
 static void note_bytes(size_t before, size_t now)
 {
     atomic_fetch_add_explicit(&all_bytes, now - before, memory_order_relaxed);
@@ -104,7 +105,7 @@ static bool over_limit(struct sl_arena *arena, size_t size)
     return over;
 }
 
-/* Chunks double in size up to MAX_CHUNK; one that is needed for a larger allocation has its size. */
+/* Chunks double in size up to MAX_CHUNK; a chunk for a larger allocation is as large as that allocation needs. */
 void *sl_arena_grow(struct sl_arena *arena, size_t size, size_t align)
 {
     size_t need; /* with the chunk's header and the bytes that alignment may skip */

@@ -58,7 +58,7 @@ bool sl_budget_exhausted(const struct sl_budget *budget)
     return budget && (atomic_load_explicit(&budget->end, memory_order_relaxed) != SL_BUDGET_LEFT || sl_is_cancelled());
 }
 
-/* budget_end() records why the budget is used up and returns false; from then on sl_budget_exhausted() is true. */
+/* Fails through budget_end(), which records the reason: from then on sl_budget_exhausted() is true. A cancelled thread records nothing. */
 bool sl_budget_spend(struct sl_budget *budget, uint64_t steps)
 {
     if (sl_is_cancelled())

@@ -82,8 +82,8 @@ static inline int sl_hex_digit(char c)
 bool sl_parse_u64(struct sl_str digits, uint64_t *value);
 bool sl_parse_hex_u64(struct sl_str digits, uint64_t *value);
 
-/* Parses and removes the decimal digits at the beginning of `rest`. False when there are none or the number exceeds 64 bits,
- * whose digits are removed too. */
+/* Parses and removes the decimal digits at the beginning of `rest`. False when there are none. Also false when the number exceeds 64 bits;
+ * its digits are removed nevertheless. */
 bool sl_str_take_u64(struct sl_str *rest, uint64_t *value);
 
 /* Returns the text without white space at both ends. */

@@ -141,8 +141,8 @@ bool sl_fields_fail(struct sl_fields *s, const struct sl_json_path *at, size_t w
 
 /* ---- quietly ---- */
 
-/* Fills `out` from the next object by the table: sl_fields_object() with `quiet`, whose rules hold, and without a context. False if it is
- * no object, if a required member is absent, or if the reader has failed. */
+/* Fills `out` from the next object by the table, as sl_fields_object() does with `quiet` set and without a context. False if it is no
+ * object, if a required member is absent, or if the reader has failed. */
 bool sl_json_read_object(struct sl_json *j, const struct sl_field *fields, void *out);
 
 /* Returns the last member named `key` of the next object, as written; data NULL if there is none. */

@@ -131,7 +131,7 @@ void sl_json_put_i64(struct sl_json_writer *w, int64_t v)
 }
 
 /* Writes a number with the fewest digits, from 15 to 17, that read back as the same number; adds ".0" to one without dot and exponent.
- * JSON has no infinity and NaN: null. */
+ * Infinity and NaN, which JSON does not have, become null. */
 void sl_json_put_double(struct sl_json_writer *w, double v)
 {
     comma(w);

@@ -19,7 +19,7 @@ static bool takes_precedence(const struct sl_range *ranges, size_t left, size_t 
     return a_size != b_size ? a_size < b_size : left < right;
 }
 
-/* Adds a range to the heap: parents before which it takes precedence move down. */
+/* Adds a range to the heap: parents over which it takes precedence move down. */
 static void heap_push(struct range_sweep *s, size_t range)
 {
     size_t at = s->heap_count++;

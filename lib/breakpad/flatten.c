@@ -37,7 +37,7 @@ static uint64_t flatten_end_address(uint64_t address, uint64_t size)
 SL_ORDER_BY(flatten_by_start, struct breakpad_span, start, inlinee)
 
 /* Returns the lines of all functions that are inlined directly in `f`, sorted by start: they are the code that the inlined calls cover. A
- * line of size 0, whose size is not known, covers one byte. NULL if there are none, or, with w->failed set, when out of memory. */
+ * line of size 0, whose size is not known, covers one byte. NULL if there are none; also NULL, with w->failed set, when out of memory. */
 static struct breakpad_span *make_spans(struct flatten_walk *w, const struct sl_function *f, size_t *count)
 {
     size_t total = 0;

@@ -88,9 +88,9 @@ void breakpad_add_unnamed(struct sl_breakpad_writer *w);
 /* Returns the number of an inlined function's name among the names of the batch. */
 typedef uint32_t breakpad_name_of(void *arg, const struct sl_function *function);
 
-/* Appends to `flat` the function's lines, of inlined functions where there are any, sorted by address, and its inlined calls: the ranges of
- * one call follow each other, sorted and merged. `name_of` NULL: no inlined calls. Temporary memory comes from the arena. False when out of
- * memory. */
+/* Appends two lists to `flat`. Its lines, sorted by address: where code is inlined, they are the lines of the inlined function. Its inlined
+ * calls: the ranges of one call follow each other, sorted and merged. `name_of` NULL: no inlined calls. Temporary memory comes from the
+ * arena. False when out of memory. */
 bool breakpad_flatten(struct flat_function *flat, const struct sl_function *function, breakpad_name_of *name_of,
                       void *arg, struct sl_arena *arena);
 

@@ -157,7 +157,7 @@ static size_t records_at(struct symbol_merge *p, uint64_t address)
 static void resume_symbols(struct symbol_merge *p, uint64_t limit)
 {
     const struct sl_breakpad_writer *w = p->text->w;
-    /* sl_nesting_at() returns the innermost symbol around an address, after removing those that have ended: at 0 none has */
+    /* sl_nesting_at() removes the symbols that end before an address, at 0 none, and returns the innermost of the others */
     for (const struct sl_nested *inner = sl_nesting_at(&p->nesting, 0);
          inner && inner->end < limit && !p->text->failed;) {
         uint64_t end = inner->end;
@@ -185,7 +185,7 @@ static void merge_into_records(struct text_writer *t)
         if (found || address >= p.covered)
             use_symbols(t, &w->symbols[i], end - i, w->records + p.next, found);
         sl_nesting_at(&p.nesting, address);          /* removes the symbols that have ended */
-        for (size_t j = end; j-- > i && !t->failed;) /* the first of the file last, so that it is the innermost */
+        for (size_t j = end; j-- > i && !t->failed;) /* opened last, the first one of the file is the innermost */
             if (w->symbols[j].size && w->symbols[j].size < UINT64_MAX - address)
                 t->failed = !sl_nesting_open(&p.nesting, address + w->symbols[j].size, (uint32_t)j);
     }

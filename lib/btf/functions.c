@@ -77,7 +77,7 @@ static enum sl_code sort_symbols(struct btf_reader *b, struct sl_error *error)
 }
 
 /* Returns the index of the file whose path is at offset `path` of the string table; adds it to b->files at its first use. SL_NO_FILE if
- * there is no path, or, with account.failed set, when out of memory. */
+ * there is no path; also, with account.failed set, when out of memory. */
 static uint32_t intern_file(struct btf_reader *b, uint32_t path)
 {
     if (!path || path >= b->tables.strings.size)

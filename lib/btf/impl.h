@@ -43,5 +43,6 @@ struct btf_tables {
 enum sl_code btf_tables_open(struct btf_tables *tables, struct sl_object *object, struct sl_error *error);
 void btf_tables_close(struct btf_tables *tables);
 
-/* Returns the text at an offset of the string table; empty if there is none, or, with account.failed set, if the budget is exhausted. */
+/* Returns the text at an offset of the string table; empty if there is none; also empty, with account.failed set, if the budget is
+ * exhausted. */
 struct sl_str btf_text(struct btf_tables *tables, uint32_t offset);

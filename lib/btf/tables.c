@@ -59,7 +59,7 @@ static bool open_section(struct btf_tables *t, const char *name, struct sl_bytes
 }
 
 /* Reads the offset and size of the next part from the header and returns its bytes. A part that extends beyond the section is counted as
- * skipped; it is empty. */
+ * skipped, and the result is empty. */
 static struct sl_bytes read_part(struct btf_tables *t, struct sl_bytes parts, struct sl_reader *r, const char *what)
 {
     bool inside;

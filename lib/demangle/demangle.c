@@ -81,9 +81,9 @@ static struct sl_str without_hash_suffix(struct sl_str name)
     return (struct sl_str){name.data, name.size - 33};
 }
 
-/* Demangles a C++ name of the Itanium ABI. LLVM's demangler gets the name with one underscore before the `Z` (`skip` drops more, which
- * platforms prefix); if it refuses that, and there are three or four, it gets the whole name: "___Z" begins the block of a function. Tools
- * have no limit of output, so in their styles a larger buffer is tried. */
+/* Demangles a C++ name of the Itanium ABI. LLVM's demangler first gets the name with one underscore before the `Z`: `skip` is the number of
+ * others, which platforms prefix. If it refuses that name and there are three or four underscores, it gets the whole name: "___Z" begins
+ * the block of a function. Tools have no limit of output, so in their styles a larger buffer is tried. */
 static bool demangle_cpp(struct sl_str name, enum sl_demangle_style style, struct sl_buf *out)
 {
     char usual[MAX_OUTPUT], *readable = usual;
@@ -158,7 +158,7 @@ static bool demangle(struct sl_str name, enum sl_language language, enum sl_dema
     case SL_LANG_RUST: /* LLVM's tools treat the legacy mangling as C++ and show the hash */
         return rust_v0(name, out, MAX_RUST_OUTPUT) ||
                (style == SL_DEMANGLE_LLVM ? demangle_cpp(name, style, out) : rust_legacy(name, out, MAX_RUST_OUTPUT));
-    case SL_LANG_SWIFT: /* - 1: the buffer of Symbolicator, of this size, also holds a NUL */
+    case SL_LANG_SWIFT: /* - 1: Symbolicator's buffer has MAX_OUTPUT bytes, one of them for a NUL */
         return swift_demangle(name, full, out, MAX_OUTPUT - 1);
     default: return false;
     }

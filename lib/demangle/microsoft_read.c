@@ -251,7 +251,8 @@ static struct ms_piece *read_initializer(struct ms_reader *r, const char *text)
     return piece;
 }
 
-/* Reads the kind of a table of run-time type information: 1, with four offsets, to 4. The class that it describes follows as its scope. */
+/* Reads the digit, 1 to 4, that says which table of run-time type information this is; four offsets follow a 1. The class that the table
+ * describes comes next in the name, as its scope. */
 static struct ms_piece *read_rtti(struct ms_reader *r)
 {
     static const char *const tables[] = {"`RTTI Base Class Array'", "`RTTI Class Hierarchy Descriptor'",
@@ -296,7 +297,8 @@ static struct ms_piece *read_operator_piece(struct ms_reader *r)
 
 /* ---- templates ---- */
 
-/* Reads a template with its arguments; digits inside refer to names and types inside (`outside` is restored after it). */
+/* Reads a template with its arguments. Digits in it refer only to names and types in it; after it the references from `outside` are valid
+ * again. */
 static struct ms_piece *read_template(struct ms_reader *r)
 {
     if (!ms_enter(r))
@@ -581,8 +583,8 @@ static void read_encoded_function(struct ms_reader *r, struct ms_symbol *symbol)
     symbol->type = ms_read_function(r, has_this);
 }
 
-/* Reads the part of a symbol after its name: what kind of symbol it is, and its type. The first character tells the kind, but for some
- * special names, recognised by their text, this part has a form of its own. */
+/* Reads the part of a symbol after its name: what kind of symbol it is, and its type. The first character tells the kind. After some
+ * special names, recognised by their text, this part has a form of its own instead. */
 static void read_encoding(struct ms_reader *r, struct ms_symbol *symbol)
 {
     struct sl_str special = symbol->name.innermost->text;

@@ -166,7 +166,7 @@ static void read_pointee(struct ms_reader *r, struct ms_type *type)
     type->inner = inner;
 }
 
-/* Reads a pointer or reference: its code, for the sigil and its own qualifiers, and what it points to: after `6` a function. */
+/* Reads a pointer or reference: its code, for the sigil and its own qualifiers, and what it points to, which is a function after `6`. */
 static struct ms_type *read_pointer(struct ms_reader *r)
 {
     static const struct {

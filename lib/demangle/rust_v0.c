@@ -77,9 +77,9 @@ static void show_identifier(struct rust_v0_printer *v, struct identifier id)
 
 /* ---- back references, lifetimes, lists ---- */
 
-/* Reads a back reference after its `B` and moves to its target. Returns true; then `*back` is where the text continues after the reference,
- * to which come_back() returns. Does not move and returns false when there is no output, so that work stays linear, or with v->failed set
- * if the target does not precede the reference or the nesting is too deep. */
+/* Reads a back reference after its `B`, moves to its target and returns true. `*back` is the text after the reference: come_back() returns
+ * there. Without output it returns false and does not move, so that work stays linear. It also returns false, with v->failed set, if the
+ * target does not precede the reference or the nesting is too deep. */
 static bool follow(struct rust_v0_printer *v, size_t *back)
 {
     size_t begin = v->at - 1; /* position of the `B` */
@@ -426,7 +426,7 @@ static bool hex_value(struct sl_str digits, uint64_t *value)
     return !digits.size || sl_parse_hex_u64(digits, value);
 }
 
-/* Reads and prints an integer constant: in decimal, in hexadecimal if it exceeds 64 bits. `n` is the sign of a negative one. */
+/* Reads and prints an integer constant: in decimal, or in hexadecimal if it exceeds 64 bits. An `n` before the digits is the minus sign. */
 static void integer(struct rust_v0_printer *v, bool is_signed)
 {
     uint64_t value;

@@ -249,8 +249,8 @@ static struct swift_node *macro_expansion(struct swift_reader *r)
     return node_add(r, node_add(r, expansion, context), name);
 }
 
-/* Reads the letter after `f`, which says what function or other code belongs to the declaration on the stack. The 1 of some deinitialisers:
- * only those of a class are printed with this text. */
+/* Reads the letter after `f`, which says what function or other code belongs to the declaration on the stack. N_DEINIT with index 1: the
+ * text is printed only if the declaration is a class, else "deinit". */
 struct swift_node *entity_part(struct swift_reader *r)
 {
     uint32_t number;

@@ -178,8 +178,8 @@ static struct swift_node *pop_clause(struct swift_reader *r)
     return clause ? reader_pop(r) : NULL;
 }
 
-/* Reads a generic signature: the number of parameters of each list, from the outermost, up to `l` (without `counts`: one list with one
- * parameter); z is 0. Then pops its requirements. */
+/* Reads a generic signature: the number of parameters of each list, the outermost first, up to `l`; z is the number 0. Without `counts` it
+ * reads nothing: there is one list with one parameter. Then it pops the requirements. */
 struct swift_node *generic_signature(struct swift_reader *r, bool counts)
 {
     struct swift_node *signature = node_new(r, N_SIGNATURE), *clause;

@@ -118,9 +118,9 @@ struct swift_node *name_fixity(struct swift_reader *r)
     return letters ? name_operator(r, letters->text, reader_next(r)) : NULL;
 }
 
-/* Reads what follows `L`, the operator for a name that is not visible everywhere, and pops its operands: L a private name with the
- * identifier of its file, l such an identifier without a name, a letter a to j or A to J an entity that the compiler derived from the named
- * one, else a number that distinguishes local names. NULL if it is malformed. */
+/* Reads what follows `L`, the operator for a name that is not visible everywhere, and pops its operands: `L`: a private name and the
+ * identifier of its file; `l`: the identifier of a file without a name; `a` to `j` and `A` to `J`: an entity that the compiler derived from
+ * the named one; else a number that distinguishes local names. NULL if it is malformed. */
 struct swift_node *name_local(struct swift_reader *r)
 {
     char c = reader_peek(r);
@@ -150,9 +150,9 @@ static struct swift_node *repeat(struct swift_reader *r, struct swift_node *node
     return node;
 }
 
-/* Reads back references after `A`: letters for the first 26 substitutions, of which a capital is the last one; a number before a letter is
- * how often it is repeated. A number and `_` is one of the others: `_` the 27th, `0_` the 28th. All but the last are pushed; the last one
- * is returned. NULL if it is malformed. */
+/* Reads back references after `A`. A letter is one of the first 26 substitutions, a capital the last reference; a number before a letter is
+ * how often it is repeated. A number and `_` is a later substitution: `_` the 27th, `0_` the 28th. The last reference is returned, all
+ * others are pushed. NULL if it is malformed. */
 struct swift_node *name_substitution(struct swift_reader *r)
 {
     uint32_t number = 0;
@@ -260,9 +260,9 @@ static struct swift_node *find_standard(struct swift_reader *r, const struct sta
     return NULL;
 }
 
-/* Reads what follows `S`: o and C the modules of imported C declarations, g the optional of the type on the stack, a letter a type of the
- * standard library, c and a letter a type of its concurrency. A number before the letter is how often the type is repeated. NULL if it is
- * malformed. */
+/* Reads what follows `S`: `o`, `C`: the modules of imported C declarations; `g`: the optional of the type on the stack; `c` and a letter: a
+ * type for concurrency; any other letter: a type of the standard library. A number before the letter is how often the type is repeated.
+ * NULL if it is malformed. */
 struct swift_node *name_standard_type(struct swift_reader *r)
 {
     uint32_t count = 1;

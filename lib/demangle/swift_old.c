@@ -32,8 +32,8 @@ struct swift_node *old_name(struct swift_reader *r)
     return reader_index(r, &number) ? node_add(r, node_number(r, N_LOCAL_NAME, number), old_identifier(r)) : NULL;
 }
 
-/* Reads what follows `S`: o and C the modules of imported C declarations, another letter a type of the standard library, a number the index
- * of a back reference. */
+/* Reads what follows `S`: o and C the modules of imported C declarations, another letter a type of the standard library, a number and `_`
+ * the index of a back reference. */
 struct swift_node *old_substitution(struct swift_reader *r)
 {
     static const struct {
@@ -142,8 +142,8 @@ struct swift_node *old_declared(struct swift_reader *r, enum node_kind kind)
     return declared_in(r, kind, old_context(r));
 }
 
-/* Reads a protocol: after s one of the module Swift; after S a back reference to the protocol, or to its module, whose name follows; else a
- * context and a name. */
+/* Reads a protocol: after s one of the module Swift; after S a back reference to the protocol, or to its module and then the protocol's
+ * name; else a context and a name. */
 struct swift_node *old_protocol(struct swift_reader *r)
 {
     struct swift_node *node;

@@ -165,8 +165,8 @@ static const char *derivative_kind(struct swift_reader *r, const char *const tex
 }
 
 /* Reads a thunk that adapts a derivative to fewer parameters: kind, sets of parameters, of results, and of wanted parameters. The sets are
- * not printed. On the stack are perhaps a generic signature, which is not printed, the derivative's type, and perhaps the function, which
- * is printed rather than the type. */
+ * not printed. On the stack are a generic signature (optional, not printed), the derivative's type, and the function (optional; if it is
+ * there it is printed instead of the type). */
 static struct swift_node *subset_thunk(struct swift_reader *r)
 {
     static const char *const texts[] = {
