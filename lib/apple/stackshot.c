@@ -204,8 +204,7 @@ static void read_shot_thread(struct shot_reader *r, struct sl_json *j)
     read_shot_frames(r, &part, false, &frames);
     r->no_memory |= part.busy;
     part = shot_json(r, read.user);
-    read_shot_frames(r, &part, frames.count,
-                     &frames); /* if there are frames in the kernel, the first one here entered it */
+    read_shot_frames(r, &part, frames.count, &frames); /* with kernel frames, the first user frame entered it */
     r->no_memory |= part.busy;
     thread.has_id = read.id.set;
     thread.id = read.id.value;

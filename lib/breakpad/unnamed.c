@@ -43,7 +43,7 @@ void breakpad_add_unnamed(struct sl_breakpad_writer *w)
     static const uint8_t nothing[2] = {0, 0}; /* the encoding of 0 lines and 0 inlined calls */
     struct breakpad_coverage covered = {0};
     size_t record_count = w->record_count;
-    /* not a failure if there is nothing to add */
+    /* fails if there are too many records or memory is short; without unnamed code there is nothing to do */
     if (!w->unnamed_count || w->unnamed_count > UINT32_MAX - record_count ||
         !sl_account_grow(&w->account, &w->records, &w->record_capacity, record_count + w->unnamed_count,
                          sizeof *w->records)) {

@@ -366,8 +366,8 @@ static struct swift_node *associated(struct swift_reader *r)
 }
 
 /* Reads the operators of opaque and associated types, after `Q`: O, o the opaque result of a declaration, r, u, R, U `some` in a
- * declaration, P, S, p, e packs, a an associated type. x, y, z are `T.A`: T is on the stack, is a generic parameter, is the first one;
- * X, Y, Z are the same for a chain `T.A.B`. The number after R, U and e is not printed. */
+ * declaration, P, S, p, e packs, a an associated type. x, y and z are a type `T.A`, where T is on the stack (x), a generic parameter (y) or
+ * the first one (z); X, Y and Z are the same with a chain `T.A.B`. The number after R, U and e is not printed. */
 struct swift_node *type_archetype(struct swift_reader *r)
 {
     uint32_t number;

@@ -137,8 +137,8 @@ static bool register_value(struct effects_reading *r, const struct decoded *d, Z
     return true;
 }
 
-/* Sets `*base` to the base address of a segment. Of FS and GS only the one with the thread block is known (GS on x86-64, FS on x86); false,
- * and the accesses are incomplete, for the other one. Further segments have base 0. */
+/* Sets `*base` to the base address of a segment. Of FS and GS only the one with the thread block is known (GS on x86-64, FS on x86): for
+ * the other one it returns false, and the accesses are incomplete. All other segments have base 0. */
 static bool segment_base(struct effects_reading *r, const struct decoded *d, ZydisRegister segment, uint64_t *base)
 {
     ZydisRegister own = d->is_64bit ? ZYDIS_REGISTER_GS : ZYDIS_REGISTER_FS;
@@ -321,7 +321,7 @@ bool effects_x86(struct effects_reading *r, bool is_64bit, struct sl_bytes bytes
     read_flow(r, &d);
     r->out->is_division = d.instruction.mnemonic == ZYDIS_MNEMONIC_DIV || d.instruction.mnemonic == ZYDIS_MNEMONIC_IDIV;
     r->out->is_privileged = is_privileged(&d.instruction);
-    /* then no other cause of a general protection fault is left */
+    /* of such an instruction a general protection fault has no other cause */
     r->out->faults_only_non_canonical = r->is_complete && !r->out->is_privileged && !may_need_alignment(&d);
     return true;
 }

@@ -93,8 +93,8 @@ static bool is_needed_for_types(uint16_t attribute)
 /* The attributes of an entry that are read: all, those needed for code, those needed for types, only DW_AT_sibling. */
 enum wanted_attributes { WANT_ALL, WANT_CODE, WANT_TYPES, WANT_SIBLING };
 
-/* Returns which attributes of entries with this tag are read: all for the root entry, of which a unit has only one; those of code for
- * functions; of all others those needed for types if variables are read, else only the sibling. */
+/* Returns which attributes of entries with this tag are read. Of the root entry, of which a unit has only one, all are read; of functions
+ * those needed for code. Of other entries those needed for types are read if variables are, else only DW_AT_sibling. */
 static enum wanted_attributes choose_wanted_attributes(uint16_t tag, bool variables)
 {
     switch (tag) {

@@ -101,8 +101,8 @@ static bool is_padding(const struct sl_function *f, const struct moved *moved, c
            bsearch(&moved->from, starts, count, sizeof *starts, sl_order_u64) != NULL;
 }
 
-/* The callback sl_function_sink.prepare for an object file: removes functions from the batch that are not in the image, or only padding
- * there, gives the others their addresses in the image, and calls `prepare` of the caller's sink. */
+/* The callback sl_function_sink.prepare for an object file. Removes functions from the batch that are not in the image or are only padding
+ * there, and gives the others their addresses in the image. Then it calls `prepare` of the caller's sink. */
 static void debug_map_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
                               unsigned worker)
 {
@@ -163,7 +163,7 @@ static enum sl_code read_part(const struct sl_debug_map *map, const struct sl_de
     m.moved = moved;
     if (code == SL_OK)
         code = sl_dwarf_read(part, &split, parallel, &m.sink, error);
-    /* lack of memory or budget while the object file was read, which is worse than any other failure */
+    /* if memory or budget ran out while the object file was read, that error replaces any other result */
     enum sl_code object_status = sl_object_status(part, error);
     sl_function_sink_add_gaps(sink, &m.sink); /* counts of skipped and missing units */
     sl_map_free(&names);

@@ -545,7 +545,7 @@ static bool skip_common_entries(struct dwarf_skip_state *p, const struct quick_a
         struct quick_abbrev q = quick[code];
         if (q.op > simple && (q.op == QUICK_OTHER || q.op == QUICK_NOCODE))
             break;
-        if (plain + (uint32_t)q.open > p->limit) /* also for the end of a list (-1) while `plain` is 0 */
+        if (plain + (uint32_t)q.open > p->limit) /* too deep, or the sum wraps: a list ends while `plain` is 0 */
             break;
         size_t next = at + 1 + two + q.lead;
         if (q.op == QUICK_BLOCK) {

@@ -557,8 +557,8 @@ const struct sl_symbol *dwarf_symbol_at(const struct symbol_index *index, uint64
 /* True if the symbol looks like the mangled form of the name: the symbol is mangled and contains the name. */
 bool dwarf_mangles(struct sl_str symbol, struct sl_str name);
 
-/* Returns the name of a function with its entry point at `entry`: `name`, or the symbol there if the DIE has no name, one that Apple's
- * bitcode builds hid (`__hidden#`), or a source name of which the symbol is the mangled form. */
+/* Returns the name of a function with its entry point at `entry`: mostly `name`. It is the symbol there if `name` is empty, was hidden by
+ * Apple's bitcode builds (`__hidden#`), or is a source name of which the symbol is the mangled form. */
 struct sl_str dwarf_symbol_name(const struct symbol_index *index, uint64_t entry, struct entry_name name,
                                 enum sl_language language);
 
@@ -576,7 +576,7 @@ bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const
 
 uint64_t dwarf_range_key(uint64_t address, uint64_t size);
 bool dwarf_has_range(const struct range_set *set, uint64_t key);
-/* Of dwarf_range_add(), in this order: the key was in the set, was added, could not be added. */
+/* Results of dwarf_range_add(): the key was already in the set, was added, or could not be added. */
 enum range_novelty { RANGE_KNOWN, RANGE_NEW, RANGE_NO_MEMORY };
 /* Adds the key. One thread at a time, in file order; other threads may call dwarf_has_range meanwhile. */
 enum range_novelty dwarf_range_add(struct range_set *set, uint64_t key);

@@ -56,7 +56,7 @@ static bool dwarf_names_read_entry(struct dwarf_worker *w, const struct dwarf_un
     sl_reader_seek(&r, offset);
     struct attribute name = {0};
     const struct abbrev *abbrev = abbrev_find(unit->abbrevs, dwarf_uleb(&r));
-    /* the work of reading the entry: 8 steps, one per attribute, and below one per 16 bytes */
+    /* reading the entry costs 8 steps, one per attribute, and one per 16 bytes, charged further down */
     if (!abbrev || r.failed || !sl_account_spend(&w->account, abbrev->step_count + 8))
         return false;
     struct attribute_walk walk = dwarf_attributes(unit, abbrev);

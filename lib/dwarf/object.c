@@ -3,8 +3,8 @@
 #include "dwarf/impl.h"
 #include "go/go.h"
 
-/* Reads BTF, which has less than DWARF, if there is no DWARF or none of it could be read: `dwarf` is the result of reading DWARF. It is
- * returned if BTF was not needed or does not exist, else the result of reading BTF. */
+/* Reads BTF, which has less than DWARF, if there is no DWARF or none of it could be read: `dwarf` is the result of reading DWARF. Returns
+ * `dwarf` if BTF was not needed or does not exist, else the result of reading BTF. */
 static enum sl_code read_btf(enum sl_code dwarf, struct sl_object *object, struct sl_function_sink *sink,
                              struct sl_error *error)
 {

@@ -112,8 +112,8 @@ static bool copy_batch(struct dwarf_worker *w, const struct dwarf_unit *unit, st
     return !w->variables || variables_copy_to_batch(w, &slot->batch, &slot->memory->arena);
 }
 
-/* Returns memory of the worker's list that no batch uses, or new one; NULL when out of memory. Only this worker sets `busy`, so two steps
- * do: the thread that consumes the batch only clears it. */
+/* Returns memory of the worker's list that no batch uses, or new one; NULL when out of memory. Testing `busy` and then setting it are two
+ * steps, which is safe: only this worker sets it, and the thread that consumes the batch only clears it. */
 static struct batch_memory *take_memory(struct batch_memory **list, struct sl_budget *budget)
 {
     for (struct batch_memory *m = *list; m; m = m->next)
@@ -164,7 +164,7 @@ static void read_code(struct dwarf_reader *reader, struct dwarf_batch_slot *slot
         !dwarf_read_functions(reader, w, walked, &slot->memory->arena))
         slot->damage = "some of its entries cannot be read";
     w->pinned = NULL;
-    dwarf_add_uncovered(reader, w, unit, walked->language, &slot->memory->arena); /* w->account knows of a failure */
+    dwarf_add_uncovered(reader, w, unit, walked->language, &slot->memory->arena); /* a failure sets account.failed */
     slot->skip = w->account.failed || !copy_batch(w, walked, slot);
     slot->exhausted = slot->skip;
     uint64_t bias = sl_object_info(reader->object)->dwarf_bias;

@@ -124,8 +124,8 @@ struct sl_str dwarf_symbol_name(const struct symbol_index *index, uint64_t entry
     return symbol && (unnamed || dwarf_mangles(symbol->name, name.text)) ? symbol->name : name.text;
 }
 
-/* Returns the symbol that covers the address. Of those with the highest start at or before it, the first one in the file counts; if none of
- * them reaches the address, the innermost symbol around them (index->around) that does. */
+/* Returns the symbol that covers the address. First looks at the symbols with the highest start at or before it: of those that reach the
+ * address the first one in the file counts. If none does, takes the innermost symbol around them (index->around) that does. */
 struct symbol_span dwarf_find_symbol_span(struct dwarf_worker *w, const struct symbol_index *index, uint64_t address)
 {
     size_t next = first_behind(index, 0, address), position = next;

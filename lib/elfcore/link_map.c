@@ -127,7 +127,7 @@ static uint64_t search_region(struct core_reader *c, const struct sl_minidump_me
     unsigned word = word_size(c);
     struct core_library first;
     struct sl_reader r = core_make_reader(c, sl_bytes_part(region->bytes, 0, MAX_SEARCHED));
-    if (!sl_budget_spend(&c->budget, region->bytes.size / 64 + 1)) /* the search; below 8 steps for each candidate */
+    if (!sl_budget_spend(&c->budget, region->bytes.size / 64 + 1)) /* for the search; each candidate costs 8 more */
         return 0;
     while (sl_reader_left(&r) >= 2 * word) {
         uint64_t at = region->address + sl_reader_offset(&r);

@@ -313,8 +313,8 @@ static size_t find_program(const struct core_reader *c, const struct sl_crash_mo
 
 SL_ORDER_BY(module_by_address, struct sl_crash_module, address, list_index)
 
-/* Lets a module that overlaps the next one end before it, unless it has an id. Without its headers in the core a module has none, and its
- * size is a guess. */
+/* Shortens modules without an id so that they end where the next one begins. The headers of such a module are not in the core, so its size
+ * is a guess. */
 static void clip_guessed(struct sl_crash_module *modules, size_t count)
 {
     if (count)
@@ -326,8 +326,8 @@ static void clip_guessed(struct sl_crash_module *modules, size_t count)
     }
 }
 
-/* Lists the modules: by the note NT_FILE, or if it lists none by the dynamic linker's list, and the vDSO, which is in neither. Then sorts
- * the modules. */
+/* Lists the modules of the note NT_FILE or, if it names none, those of the dynamic linker's list. Adds the vDSO, which is in neither, and
+ * sorts the modules. */
 void core_read_modules(struct core_reader *c)
 {
     struct sl_crash *crash = &c->core->dump.crash;

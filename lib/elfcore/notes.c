@@ -44,8 +44,8 @@ static uint32_t usual_signal(const struct core_reader *c, uint32_t signal)
     return c->machine == EM_MIPS && signal < sizeof mips ? mips[signal] : signal;
 }
 
-/* Adds a thread by its struct elf_prstatus: the signal is at 12, the id at 32, the registers at 112; in 32-bit cores
- * the id is at 24, the registers at 72. The kernel writes the thread that crashed first. */
+/* Adds a thread by its struct elf_prstatus: the signal is at 12, the id at 32, the registers at 112; in 32-bit cores the id is at 24, the
+ * registers at 72. The kernel writes the crashed thread before all others. */
 static void read_status(struct core_reader *c, struct sl_bytes contents)
 {
     struct sl_reader r = core_make_reader(c, contents);

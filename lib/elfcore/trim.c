@@ -165,7 +165,8 @@ static void put_word(struct sl_buf *out, const struct core_reader *c, uint64_t v
     put_number(out, c, value, c->is_wide ? 8 : 4);
 }
 
-/* Writes the ELF header. A number of program headers that does not fit is in sh_info of a section header at `sections`; 0 = it fits. */
+/* Writes the ELF header. If the number of program headers does not fit, `sections` is the offset of a section header that has it in
+ * sh_info; otherwise `sections` is 0. */
 static void put_header(struct sl_buf *out, const struct core_reader *c, size_t count, uint64_t sections)
 {
     size_t size = c->is_wide ? 64 : 52; /* of an ELF header */

@@ -122,7 +122,7 @@ static uint32_t batch_file_index(struct go_reader *g, const struct go_function *
 /* ---- inlined calls ---- */
 
 /* Reads inlined call `index` of the function. Its call site is the line, file and enclosing call at code offset call.call_offset. False if
- * it cannot be read, or is damaged: its own caller. */
+ * it cannot be read, or if it is damaged and names itself as its caller. */
 static bool read_link(struct go_reader *g, const struct go_function *f, int32_t index, struct go_inline_link *link)
 {
     struct go_call call;

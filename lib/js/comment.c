@@ -425,8 +425,8 @@ static struct js_base_url split_base(struct sl_str text)
     return (struct js_base_url){scheme, behind(text, scheme.size + 3), sl_str_equal(scheme, SL_STR("file"))};
 }
 
-/* Appends a reference that begins with a slash: alone if the base is a file, else behind scheme and host of the base, or only behind the
- * scheme if it begins with `//`, since it then has a host itself. */
+/* Appends a reference that begins with a slash. If the base is a file, the reference stands alone. Otherwise it follows scheme and host of
+ * the base; one that begins with `//` has a host itself and follows only the scheme. */
 static void join_absolute(const struct js_base_url *base, struct sl_str reference, struct sl_buf *out)
 {
     if (!base->file) {
