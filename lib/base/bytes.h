@@ -163,6 +163,7 @@ static inline bool sl_reader_need(struct sl_reader *r, size_t size)
     return false;
 }
 
+/* Read an integer in the reader's byte order. If too few bytes are left, the reader fails and they return 0. */
 static inline uint8_t sl_read_u8(struct sl_reader *r)
 {
     return sl_reader_need(r, 1) ? *r->at++ : 0;

@@ -497,6 +497,7 @@ bool sl_json_u64(struct sl_json *j, uint64_t *out)
     return good;
 }
 
+/* Reads an integer of the range of int64_t. False, with `*out` 0, for any other value, which is skipped, and if the reader fails. */
 bool sl_json_i64(struct sl_json *j, int64_t *out)
 {
     bool negative;

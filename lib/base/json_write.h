@@ -92,6 +92,7 @@ static inline void sl_json_member_if_set(struct sl_json_writer *w, const char *k
     if (text.data)
         sl_json_member_str(w, key, text);
 }
+/* Writes a member that is a string, or null if `text` has data NULL. */
 static inline void sl_json_member_or_null(struct sl_json_writer *w, const char *key, struct sl_str text)
 {
     sl_json_put_key(w, key);

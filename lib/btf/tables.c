@@ -225,6 +225,7 @@ enum sl_code btf_tables_open(struct btf_tables *t, struct sl_object *object, str
     return t->account.failed ? sl_budget_fail(budget, error) : SL_OK;
 }
 
+/* Frees the tables' arrays and uncharges them from the budget. The strings and names are views of the object. */
 void btf_tables_close(struct btf_tables *t)
 {
     free(t->names);

@@ -84,6 +84,7 @@ bool ms_number(struct ms_reader *r, uint64_t *value, bool *negative)
     return c == '@' || ms_fail(r);
 }
 
+/* Reads a mangled number and returns it in decimal, in the arena; empty if it is malformed. */
 struct sl_str ms_number_text(struct ms_reader *r)
 {
     uint64_t value;

@@ -585,6 +585,7 @@ static void constant(struct rust_v0_printer *v, bool in_value)
     v0_leave(v);
 }
 
+/* Demangles `_R`, a path, perhaps a second path for the instantiating crate (not printed), and a suffix such as ".cold". */
 bool rust_v0(struct sl_str name, struct sl_buf *out, size_t limit)
 {
     size_t skip = 0;

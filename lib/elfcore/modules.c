@@ -313,8 +313,8 @@ static size_t find_program(const struct core_reader *c, const struct sl_crash_mo
 
 SL_ORDER_BY(module_by_address, struct sl_crash_module, address, list_index)
 
-/* Shortens modules without an id so that they end where the next one begins. The headers of such a module are not in the core, so its size
- * is a guess. */
+/* Shortens modules without an id so that they end where the next one begins. Mostly the headers of such a module are not in the core, and
+ * its size is a guess. */
 static void clip_guessed(struct sl_crash_module *modules, size_t count)
 {
     if (count)

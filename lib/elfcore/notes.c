@@ -139,6 +139,7 @@ static void read_note(struct core_reader *c, const struct core_note *note)
     }
 }
 
+/* Reads the notes of all PT_NOTE segments, at most MAX_NOTES bytes of them, until memory runs out. */
 void core_read_notes(struct core_reader *c)
 {
     /* segments of one file do not overlap, so that all notes together are at most as long as the file */

@@ -62,6 +62,7 @@ static bool add_move(struct jitdump_reader *d, struct sl_reader *r)
     return !moved || add_function(d, to, read_value(to, r->big_endian), size, d->code->functions[moved - 1].name);
 }
 
+/* Reads records up to the first one that is truncated. Their byte order is that of the magic number. */
 enum sl_code sl_jit_read_dump(struct sl_bytes file, struct sl_jit_code *code, struct sl_budget *budget,
                               struct sl_error *error)
 {
