@@ -253,8 +253,8 @@ static bool scan_string(struct sl_json *j, struct sl_str *raw, bool *escaped)
     return true;
 }
 
-/* Unescapes `raw` into the reader's arena. An escape is never shorter than its character, so `raw.size` bytes suffice. Without an arena it
- * fails like without memory. */
+/* Unescapes `raw` into the reader's arena. An escape is never shorter than its character, so `raw.size` bytes suffice. False if memory is
+ * short or the reader has no arena. */
 static bool unescape(struct sl_json *j, struct sl_str raw, struct sl_str *out)
 {
     char *copy = j->arena ? sl_arena_alloc(j->arena, raw.size + 1, 1) : NULL;
@@ -351,7 +351,8 @@ static inline bool in_object(const struct sl_json *j)
     return j->objects[(j->depth - 1) / 64] >> (j->depth - 1) % 64 & 1;
 }
 
-/* Moves past an opening bracket, and records that of an object in `objects`; fails if SL_JSON_MAX_DEPTH containers are open. */
+/* Moves past an opening bracket, and records that of an object in `objects`; false, and the reader fails, if SL_JSON_MAX_DEPTH containers
+ * are open already. */
 static bool enter(struct sl_json *j, bool object)
 {
     if (j->depth == SL_JSON_MAX_DEPTH)
@@ -379,7 +380,8 @@ static bool json_leave(struct sl_json *j)
     return false;
 }
 
-/* Reads a member's key and the colon after it. `*key` is the key as it is written; `*escaped`: it has escapes. */
+/* Reads a member's key and the colon after it; false, and the reader fails, if either is missing. `*key` is the key as it is written;
+ * `*escaped`: it has escapes. */
 static bool json_read_key(struct sl_json *j, struct sl_str *key, bool *escaped)
 {
     if (next_byte(j) != '"')
@@ -433,7 +435,8 @@ static bool digits(struct sl_json *j)
     return j->at > begin;
 }
 
-/* Skips a number, strictly by the grammar of RFC 8259: no leading zeros, digits on both sides of a dot and after the exponent. */
+/* Skips a number; false, and the reader fails, unless it follows the grammar of RFC 8259: no leading zeros, digits on both sides of a dot
+ * and in the exponent. */
 static bool skip_number(struct sl_json *j)
 {
     j->at += at(j, 0) == '-';

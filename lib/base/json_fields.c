@@ -342,8 +342,8 @@ static bool read_item_or_skip(struct sl_fields *s, const struct sl_field *of, vo
     return !s->json->failed;
 }
 
-/* Reads a JSON array into a new array in the arena, whose items the list's field `of` describes. Sets `*items` and `*count` only on
- * success. `at` is the path of the JSON array. */
+/* Reads a JSON array into a new array in the arena, whose items the list's field `of` describes. False on failure: then `*items` and
+ * `*count` are not set. `at` is the path of the JSON array. */
 static bool read_items(struct sl_fields *s, const struct sl_json_path *at, const struct sl_field *of, void **items,
                        size_t *count)
 {

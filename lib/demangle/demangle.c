@@ -105,7 +105,8 @@ static bool demangle_cpp(struct sl_str name, enum sl_demangle_style style, struc
     return size > 0;
 }
 
-/* Demangles a C++ name of Microsoft's compiler. An `@` before its question mark is skipped. With `full` also result types are printed. */
+/* Demangles a C++ name of Microsoft's compiler; false if it cannot. An `@` before the question mark is skipped. With `full` it prints
+ * result types, too. */
 static bool demangle_msvc(struct sl_str name, bool full, struct sl_buf *out)
 {
     if (name.size > MAX_CPP_NAME)
@@ -164,8 +165,8 @@ static bool demangle(struct sl_str name, enum sl_language language, enum sl_dema
     }
 }
 
-/* Demangles a name if it is not too long; removes from `out` what was appended before a failure. A name that Microsoft's compiler replaced
- * by its MD5 sum is appended unchanged. */
+/* Demangles a name. False, with nothing appended, if it is empty or too long or cannot be demangled. A name that Microsoft's compiler
+ * replaced by its MD5 sum is appended unchanged. */
 static bool demangle_checked(struct sl_str name, enum sl_language language, enum sl_demangle_style style,
                              struct sl_buf *out)
 {

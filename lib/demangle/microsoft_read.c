@@ -1,4 +1,5 @@
-/* Reads a Microsoft name into a tree: lexer, qualified names with operators and templates, kinds of symbols. */
+/* Reads a Microsoft name into a tree. Functions return NULL, and fail the reader, if the name is malformed or memory is short. Here are the
+ * lexer, qualified names with operators and templates, and the kinds of symbols. */
 #include "demangle/microsoft.h"
 
 #include <stdarg.h>
@@ -11,7 +12,8 @@ enum { MAX_DEPTH = 128, MAX_MEMORY = 1 << 20, MAX_PIECE = 4096 };
 
 /* ---- lexer ---- */
 
-/* Records a failure, and moves to the end of the name, so that every loop over it ends. Returns NULL, for the caller to return. */
+/* Records that the name is malformed or memory is short, and moves to the name's end, so that every loop over it ends. Returns NULL, for
+ * the caller to return. */
 void *ms_fail(struct ms_reader *r)
 {
     r->failed = true;
@@ -120,7 +122,8 @@ static void store_name(struct ms_reader *r, struct sl_str text, const struct ms_
     known->pieces[known->name_count++] = piece;
 }
 
-/* Reads an identifier up to an `@`, and with `memorize` records it for back references. */
+/* Reads an identifier up to an `@`, and with `memorize` records it for back references. It fails without an `@` or if nothing precedes
+ * it. */
 static struct ms_piece *read_simple(struct ms_reader *r, bool memorize)
 {
     const char *end = memchr(r->at, '@', (size_t)(r->end - r->at));

@@ -1,4 +1,4 @@
-/* Reads the types and template arguments of Microsoft names. */
+/* Reads the types and template arguments of Microsoft names. Functions return NULL, and fail the reader, if these are malformed. */
 #include "demangle/microsoft_tree.h"
 
 /* Makes a type; NULL, failing the reader, when out of memory. */

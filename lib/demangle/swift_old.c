@@ -325,7 +325,7 @@ static bool constant(struct swift_reader *r)
            reader_eat(r, '_');
 }
 
-/* Reads a closure that replaces an argument: its name, and the types that it captures up to `_`. */
+/* Reads a closure that replaces an argument: its name, and the types that it captures up to `_`. False if it is malformed. */
 static bool closure_argument(struct swift_reader *r)
 {
     if (!old_identifier(r))
@@ -338,7 +338,7 @@ static bool closure_argument(struct swift_reader *r)
 
 /* Reads how one argument of a function is specialised, which is not printed: n unchanged, i box to value, k box on the stack, r inout to
  * result, cl a closure, cp a constant; or flags: d dead, g owned to guaranteed, o guaranteed to owned, s exploded into its fields. Each
- * ends with `_`. */
+ * ends with `_`. False if it is malformed. */
 static bool special_argument(struct swift_reader *r)
 {
     static const char *const plain[] = {"n_", "i_", "k_", "r_"};
@@ -357,7 +357,7 @@ static bool special_argument(struct swift_reader *r)
     return r->at > start && reader_eat(r, '_');
 }
 
-/* Reads a type argument of a specialisation, and its conformances up to `_`; they are not printed. */
+/* Reads a type argument of a specialisation, and its conformances up to `_`; they are not printed. False if they are malformed. */
 static bool special_type(struct swift_reader *r)
 {
     if (!old_type(r))
@@ -368,9 +368,9 @@ static bool special_type(struct swift_reader *r)
     return true;
 }
 
-/* Reads a specialisation after `TS`, which is only checked: g or r for given type arguments, f for a changed signature; q if it is
- * serialized; the digit of the compiler pass; and the arguments up to `_`. Back references of the symbol after it do not count what was
- * read here. */
+/* Checks a specialisation after `TS`: g or r for given type arguments, f for a changed signature; q if it is serialized; the digit of the
+ * compiler pass; and the arguments up to `_`. False if it is malformed. Back references of the symbol after it do not count what was read
+ * here. */
 static bool special(struct swift_reader *r)
 {
     bool generic = reader_eat(r, 'g') || reader_eat(r, 'r');

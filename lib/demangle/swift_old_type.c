@@ -1,4 +1,4 @@
-/* Types of Swift's mangling before Swift 4. */
+/* Types of Swift's mangling before Swift 4. Functions return NULL or false if a type is malformed or memory is short. */
 #include "demangle/swift_old.h"
 
 enum { MAX_DEPTH = 200 }; /* of types in types: bounds the recursion */

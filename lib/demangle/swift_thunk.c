@@ -1,5 +1,5 @@
-/* Code that the compiler derives from functions: thunks, specialisations, parts of coroutines. Attributes precede their symbol;
- * those that are not printed have an empty text. */
+/* Code that the compiler derives from functions: thunks, specialisations, parts of coroutines. Functions return NULL or false if it is
+ * malformed. Attributes are printed before their symbol; some have an empty text. */
 #include "demangle/swift_tree.h"
 
 static struct swift_node *attribute(struct swift_reader *r, const char *text)

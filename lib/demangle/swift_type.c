@@ -1,4 +1,4 @@
-/* Types of the current Swift mangling. */
+/* Types of the current Swift mangling. Functions return NULL if a type is malformed, an operand is missing, or memory is short. */
 #include "demangle/swift_tree.h"
 
 /* ---- built-in types ---- */

@@ -236,7 +236,7 @@ static bool add_skip(struct abbrev_table *t, struct abbrev *abbrev, uint16_t for
 }
 
 /* Adds the attribute to the steps that skip a whole entry, and to those that read the entry: there it is read if it is `wanted`, else
- * skipped. */
+ * skipped. False when out of memory or budget. */
 static bool add_attribute(struct abbrev_table *t, struct abbrev *abbrev, enum wanted_attributes wanted,
                           uint16_t attribute, uint16_t form, int64_t constant)
 {
@@ -346,7 +346,8 @@ static struct quick_abbrev make_quick_reader(const struct abbrev_table *t, const
     return q;
 }
 
-/* Fills `quick` for all codes of the array. Code 0 ends a list of children: it has no attributes and decreases the depth by one. */
+/* Fills `quick` for all codes of the array; false when out of memory or budget. Code 0 ends a list of children: it has no attributes and
+ * decreases the depth by one. */
 static bool make_quick(struct abbrev_table *t)
 {
     if (!sl_account_grow(&t->w->account, &t->quick, &t->quick_capacity, t->dense_count + 1, sizeof *t->quick))
@@ -368,7 +369,7 @@ static bool is_dense(const struct abbrev_table *t, uint64_t code, size_t read)
 }
 
 /* Stores an abbreviation in the array by code, or in the list of sparse codes (is_dense). `read`: number of abbreviations read before. Of
- * equal codes in the array the last one counts. */
+ * equal codes in the array the last one counts. False when out of memory or budget. */
 static bool store_abbrev(struct abbrev_table *t, uint64_t code, const struct abbrev *abbrev, size_t read)
 {
     if (!is_dense(t, code, read)) {

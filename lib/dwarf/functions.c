@@ -212,7 +212,7 @@ static uint32_t as_u32(const struct attribute *a, uint32_t absent)
 }
 
 /* Adds an inlined call to worker->inlinees, once for each of its ranges, and sets depth and language of `frame` for the calls inside it. A
- * call deeper than SL_MAX_INLINE_DEPTH is left out, but still counts in the depth of the calls below it. */
+ * call deeper than SL_MAX_INLINE_DEPTH is left out, but calls below it are deeper still. False when out of memory or budget. */
 static bool add_inlinee(struct dwarf_function_walk *walk, const struct dwarf_function_entry *e,
                         struct dwarf_frame *frame)
 {
@@ -250,7 +250,7 @@ static bool add_inlinee(struct dwarf_function_walk *walk, const struct dwarf_fun
 }
 
 /* Copies the lines of a range (relative to the load address) into worker->function_lines, clipped to the range, from the sequences that
- * overlap it. Sequences and functions may overlap, so all rows visited are charged. */
+ * overlap it. Sequences and functions may overlap, so all rows visited are charged. False when out of memory or budget. */
 static bool copy_lines(struct dwarf_worker *w, uint64_t load, struct dwarf_range range, size_t *line_count)
 {
     const struct dwarf_line_table *t = &w->lines;
@@ -289,7 +289,7 @@ static bool copy_lines(struct dwarf_worker *w, uint64_t load, struct dwarf_range
     return true;
 }
 
-/* Sorts the inlined calls of a function with several ranges by address into worker->by_address; calls at one address keep their order. */
+/* Sorts the inlined calls of a function by address into worker->by_address; the sort is stable. False when out of memory or budget. */
 static bool order_inlinees(struct dwarf_worker *w, const struct dwarf_frame *frame)
 {
     size_t count = w->inlinee_count - frame->first_inlinee;
@@ -315,7 +315,7 @@ static size_t first_inlinee_at(const struct dwarf_worker *w, size_t count, uint6
 }
 
 /* If no row covers the start of a function with inlined calls, adds a line without file there: calls are kept only where there are lines,
- * and the start of a block in a section of its own may have no row. */
+ * and the start of a block in a section of its own may have no row. False when out of memory or budget. */
 static bool add_head_line(struct dwarf_worker *w, const struct sl_function *function, size_t *line_count)
 {
     struct sl_line *lines = w->function_lines;
@@ -352,7 +352,7 @@ bool dwarf_add_function(struct dwarf_reader *reader, struct dwarf_worker *w, str
 }
 
 /* Emits the subprogram once per range, each with the inlined calls that begin in the range, then pops its ranges and calls from the
- * worker's stacks. */
+ * worker's stacks. False when out of memory or budget. */
 static bool close_subprogram(struct dwarf_function_walk *walk, const struct dwarf_frame *frame)
 {
     struct dwarf_worker *w = walk->w;
@@ -406,7 +406,7 @@ static bool open_plain(struct dwarf_function_walk *walk)
 }
 
 /* Opens an entry without code. It gets a frame only inside a function with code: the frame keeps inlined calls below the entry from being
- * added to that function. Elsewhere it is only counted. */
+ * added to that function. Elsewhere it is only counted. False if entries are nested too deep, or when out of memory or budget. */
 static inline bool open_without_code(struct dwarf_function_walk *walk)
 {
     if (!walk->w->frames[walk->height - 1].code)
@@ -420,7 +420,7 @@ static inline bool open_without_code(struct dwarf_function_walk *walk)
     return true;
 }
 
-/* Pushes a frame for a subprogram or inlined call that may have code. If it has no children the frame is closed at once. */
+/* Pushes a frame for an entry that may have code; closes it at once if the entry has no children. False if too deep, or out of memory. */
 static bool open_code(struct dwarf_function_walk *walk, const struct abbrev *abbrev,
                       const struct dwarf_function_entry *e)
 {

@@ -60,7 +60,7 @@ static bool add_directory(struct table_reader *t, struct sl_str name)
 
 /* Reads the tables of versions 2 to 4: directory 0 is the compilation directory, file 0 the unit's own name. A relative compilation
  * directory occurs twice in the joined path. Symbolicator does the same, and crashes are grouped by such paths, so this must not be
- * corrected. */
+ * corrected. False if the tables are cut off, or when out of memory. */
 static bool read_tables_v4(struct table_reader *t, struct sl_reader *r)
 {
     t->names_first = true;
@@ -241,8 +241,8 @@ static uint32_t as_u32(uint64_t value)
     return value < UINT32_MAX ? (uint32_t)value : 0;
 }
 
-/* Appends the current row to the list of all rows, worker->row_list, if the caller wants one. Rows of dropped code come here; if there is
- * a list all rows do, as they then count as dropped (`dead` is 0). */
+/* Appends the current row to the list of all rows, worker->row_list, if the caller wants one. Rows of dropped code come here; if there is a
+ * list all rows do, as they then count as dropped (`dead` is 0). False when out of memory. */
 static bool list_row(struct line_machine *m, bool is_end)
 {
     struct row_list *list = m->table->w->row_list;
@@ -257,7 +257,7 @@ static bool list_row(struct line_machine *m, bool is_end)
 }
 
 /* Adds the current row to the table. Of several rows at one address the last one is used; rows with a lower address than the row before are
- * ignored, because lookups need sorted rows. `killed`: set_address went to dropped code or backwards. */
+ * ignored, because lookups need sorted rows. `killed`: set_address went to dropped code or backwards. False when out of memory. */
 static bool dwarf_line_emit(struct line_machine *m)
 {
     struct dwarf_line_table *t = m->lines;
@@ -284,7 +284,7 @@ static bool dwarf_line_emit(struct line_machine *m)
     return true;
 }
 
-/* Ends the open sequence at `end`, at least one byte after its last row. A sequence without rows is dropped. */
+/* Ends the open sequence at `end`, at least one byte after its last row. A sequence without rows is dropped. False when out of memory. */
 static bool close_sequence(struct line_machine *m, uint64_t end)
 {
     struct dwarf_line_table *t = m->lines;

@@ -69,9 +69,9 @@ static bool is_in_code(const struct uncovered *u, uint64_t address)
     return false;
 }
 
-/* Adds functions for [begin, end), which has lines but no subprogram: one for each symbol there and, if the sink
- * takes functions without a name (`nameless`), one for each part without a symbol. A symbol without size that begins
- * before `begin` does not name the gap: the gap is padding after the subprogram there. */
+/* Adds functions for [begin, end), which has lines but no subprogram: one for each symbol there and, if the sink takes functions without a
+ * name (`nameless`), one for each part without a symbol. A symbol without size that begins before `begin` does not name the gap: the gap is
+ * padding after the subprogram there. False when out of memory or budget. */
 static bool add_gap(struct uncovered *u, uint64_t begin, uint64_t end)
 {
     for (uint64_t at = begin; at < end;) {

@@ -50,7 +50,7 @@ static uint64_t pointer_at(const struct go_table *t, const uint8_t *at)
 }
 
 /* Searches the data segments of the file for the first words of moduledata. Segments of programs do not share bytes of the file; where they
- * do in a hostile file, no more bytes are read than the file has. */
+ * do in a hostile file, no more bytes are read than the file has. False if it is not found. */
 static bool find_in_data(struct go_table *t)
 {
     struct sl_segment s;
@@ -89,7 +89,7 @@ static bool read_relocated(struct go_table *t, struct sl_bytes relocations, uint
 }
 
 /* Finds the first word of moduledata by the relocation that sets it to the table's address. Only a few are tried: each attempt reads all
- * relocations. */
+ * relocations. False if it is not found. */
 static bool find_in_relocations(struct go_table *t)
 {
     struct sl_bytes relocations;

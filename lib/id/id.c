@@ -38,7 +38,7 @@ bool sl_hex_decode(struct sl_str hex, uint8_t *out, size_t capacity, size_t *siz
     return true;
 }
 
-/* Parses one to eight hex digits. */
+/* Parses one to eight hex digits; false for any other text. */
 static bool parse_hex32(struct sl_str text, uint32_t *value)
 {
     uint64_t number;
@@ -72,7 +72,7 @@ bool sl_debug_id_equal(const struct sl_debug_id *a, const struct sl_debug_id *b)
 }
 
 /* Parses the id of a PDB 2.0 file: a time stamp of 8 hex digits, then the age. Such files have no GUID. `text` has at least 9 characters;
- * `hyphen`: a hyphen separates the two. */
+ * `hyphen`: a hyphen separates the two. False for any other text. */
 static bool parse_pdb20(struct sl_str text, bool hyphen, struct sl_debug_id *id)
 {
     struct sl_str stamp = {text.data, 8};
@@ -82,7 +82,7 @@ static bool parse_pdb20(struct sl_str text, bool hyphen, struct sl_debug_id *id)
     return true;
 }
 
-/* Parses 8, 4, 4, 4 and 12 hex digits, with a hyphen between the groups if `hyphen`. */
+/* Parses 8, 4, 4, 4 and 12 hex digits, with a hyphen between the groups if `hyphen`. False if the text begins otherwise. */
 static bool parse_uuid(struct sl_str text, bool hyphen, uint8_t uuid[16])
 {
     static const uint8_t groups[] = {8, 4, 4, 4, 12};

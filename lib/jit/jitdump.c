@@ -17,7 +17,7 @@ struct jitdump_reader {
 };
 
 /* Adds a function and records it as the last one at its address, so that a later move finds it. `stored` is the address as stored in the
- * file. A function that jit_add() ignores is not recorded. */
+ * file. A function that jit_add() ignores is not recorded. False when out of memory. */
 static bool add_function(struct jitdump_reader *d, struct sl_bytes stored, uint64_t address, uint64_t size,
                          struct sl_str name)
 {
@@ -50,7 +50,8 @@ static bool add_load(struct jitdump_reader *d, struct sl_reader *r)
 }
 
 /* Reads a JIT_CODE_MOVE record: pid, tid, vma, old address, new address, size, number. Adds the last function at the old address again at
- * the new one; the old one stays until other code overwrites it. The record is ignored if no function is known at the old address. */
+ * the new one; the old one stays until other code overwrites it. The record is ignored if it is damaged or no function is known at the old
+ * address. False when out of memory. */
 static bool add_move(struct jitdump_reader *d, struct sl_reader *r)
 {
     sl_reader_skip(r, 16); /* pid, tid, vma */
