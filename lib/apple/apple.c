@@ -179,7 +179,7 @@ enum sl_code sl_apple_read(struct sl_bytes bytes, const struct sl_apple_options 
                        : fail_for_memory(arena, &budget, error);
     }
     /* Forms of a report: a text alone; one JSON object (the body of an `.ips` file, or a stackshot); a JSON line with time and type (the
-     * header), followed by a text or by such an object. Console puts a translated text in front of the JSON, which is then preferred. */
+     * header), followed by a text or by such an object. Console puts a translated text in front of such JSON; then the JSON is read. */
     rest = begins_object(text) ? text : full_report(text);
     if (!take_object(&rest, arena, &first))
         return read_text(text, &header, options, arena, &budget, crash, error);

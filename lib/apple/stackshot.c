@@ -189,7 +189,8 @@ static void read_shot_frames(struct shot_reader *r, struct sl_json *j, bool ente
     }
 }
 
-/* Reads a thread: its frames in the kernel, which are the innermost, then those of the process. */
+/* Reads a thread: its frames in the kernel, which are the innermost, then those of the process. A thread without a name gets that of its
+ * dispatch queue. Lack of memory or budget is recorded. */
 static void read_shot_thread(struct shot_reader *r, struct sl_json *j)
 {
     struct shot_thread read = {.id = {false, 0}};

@@ -218,9 +218,9 @@ __attribute__((always_inline)) static inline bool read_field(struct sl_fields *s
     return false;
 }
 
-/* Quiet reading of a field: true if the value was stored (either result if the JSON reader has failed). A value that does not fit is
- * skipped, and `*out` becomes zero: an earlier member of the object with the same key may have set it. The two most frequent types are read
- * without a copy of the reader, because sl_json_text() and sl_json_u64() skip such a value and zero `*out` themselves. */
+/* Quiet reading of a field: true if the value was stored. After a failure of the JSON reader the result means nothing. A value that does
+ * not fit is skipped, and `*out` becomes zero: an earlier member of the object with the same key may have set it. The two most frequent
+ * types are read without a copy of the reader, because sl_json_text() and sl_json_u64() skip such a value and zero `*out` themselves. */
 static bool read_or_skip(struct sl_fields *s, const struct sl_field *field, void *out)
 {
     static const uint8_t sizes[] = {

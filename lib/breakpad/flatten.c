@@ -63,7 +63,8 @@ static struct breakpad_span *make_spans(struct flatten_walk *w, const struct sl_
     return spans;
 }
 
-/* Adds the line of [start, end), or extends the last line of this function if that ends at `start` and has the same file and number. */
+/* Adds the line of [start, end), or extends the last line of this function if that ends at `start` and has the same file and number. Sets
+ * w->failed when out of memory. */
 static void flatten_add_line(struct flatten_walk *w, uint64_t start, uint64_t end, uint32_t file, uint32_t line)
 {
     struct flat_function *f = w->flat;
@@ -80,7 +81,7 @@ static void flatten_add_line(struct flatten_walk *w, uint64_t start, uint64_t en
 }
 
 /* Adds a range of an inlined call at line `line` of `file`, cut to the range of the outermost function. Adds nothing if inlined calls are
- * not wanted (w->name_of NULL). */
+ * not wanted (w->name_of NULL). Sets w->failed when out of memory. */
 static void add_inline(struct flatten_walk *w, const struct breakpad_span *span, uint32_t depth, uint32_t file,
                        uint32_t line)
 {
@@ -97,7 +98,8 @@ static void add_inline(struct flatten_walk *w, const struct breakpad_span *span,
 }
 
 /* Adds the lines of `f` where nothing is inlined in it, and the ranges of its inlined calls; then does the same for each function inlined
- * in it. Of overlapping lines the first one counts: `covered` is the end of those before. A line of size 0 covers one byte. */
+ * in it. Of overlapping lines the first one counts: `covered` is the end of those before. A line of size 0 covers one byte. Sets w->failed
+ * when out of memory. */
 static void walk_function(struct flatten_walk *w, const struct sl_function *f, uint32_t depth)
 {
     size_t span_count, next = 0;

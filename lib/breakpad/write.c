@@ -157,7 +157,7 @@ static size_t records_at(struct symbol_merge *p, uint64_t address)
 static void resume_symbols(struct symbol_merge *p, uint64_t limit)
 {
     const struct sl_breakpad_writer *w = p->text->w;
-    /* sl_nesting_at() removes the symbols that end before an address, at 0 none, and returns the innermost of the others */
+    /* sl_nesting_at() removes the symbols that have ended at an address (at 0: none) and returns the innermost of the others */
     for (const struct sl_nested *inner = sl_nesting_at(&p->nesting, 0);
          inner && inner->end < limit && !p->text->failed;) {
         uint64_t end = inner->end;

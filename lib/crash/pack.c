@@ -33,9 +33,9 @@ void sl_packer_free(struct sl_packer *packer)
     sl_arena_free(&packer->arena);
 }
 
-/* Returns the number plus 1 of a long text that was packed before; 0 if this one is new, which gets the next number.
- * Two texts are the same here if they are views of the same bytes in memory: the key of the map is the view itself,
- * address and size. */
+/* Returns the number plus 1 of a long text that was packed before; 0 if this one is new, which gets the next number. Two texts are the same
+ * here if they are views of the same bytes in memory: the key of the map is the view itself, address and size. Sets packer->out->failed
+ * when out of memory. */
 static size_t find_packed_text(struct sl_packer *packer, struct sl_str text)
 {
     struct sl_str key = {(const char *)&text, sizeof text};

@@ -321,7 +321,7 @@ bool effects_x86(struct effects_reading *r, bool is_64bit, struct sl_bytes bytes
     read_flow(r, &d);
     r->out->is_division = d.instruction.mnemonic == ZYDIS_MNEMONIC_DIV || d.instruction.mnemonic == ZYDIS_MNEMONIC_IDIV;
     r->out->is_privileged = is_privileged(&d.instruction);
-    /* of such an instruction a general protection fault has no other cause */
+    /* if all this holds, a general protection fault has no other cause than a non-canonical address */
     r->out->faults_only_non_canonical = r->is_complete && !r->out->is_privileged && !may_need_alignment(&d);
     return true;
 }

@@ -258,7 +258,7 @@ static bool copy_lines(struct dwarf_worker *w, uint64_t load, struct dwarf_range
     size_t count = 0;
     /* first sequence that starts after the range */
     size_t low = SL_PARTITION_POINT(middle, 0, t->sequence_count, t->sequences[middle].start < end);
-    size_t first = low; /* back to a sequence that ends before the range */
+    size_t first = low; /* goes back while the sequence before it reaches into the range */
     while (first && t->sequences[first - 1].end > begin)
         first--;
     for (; first < low; first++) {

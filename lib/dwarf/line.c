@@ -427,7 +427,8 @@ static void dwarf_line_run(struct line_machine *m, const struct program *p)
 
 SL_ORDER_BY(dwarf_line_by_start, struct sequence, start, first)
 
-/* Sequences are sorted by address. Several units may use one line program: it is executed and charged again for each. */
+/* Sequences are sorted by address; there are none if the header is damaged. Several units may use one line program: it is executed and
+ * charged again for each. */
 void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit)
 {
     struct dwarf_line_table *lines = &w->lines;

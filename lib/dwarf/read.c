@@ -195,8 +195,8 @@ static bool is_elsewhere(const struct dwarf_reader *reader, struct dwarf_worker 
     return count > 0 && !w->account.failed; /* without ranges it may be anywhere */
 }
 
-/* Reads unit `index` of the window into its slot. Leaves `skip` set for type units, units without code, and units without code at a wanted
- * address. */
+/* Reads unit `index` of the window into its slot. Leaves `skip` set for type units, for units without code or without code at a wanted
+ * address, and for those whose first entry cannot be read. */
 static void read_unit(struct dwarf_read_window *window, size_t index, struct dwarf_worker *w,
                       struct batch_memory **memories)
 {
@@ -227,7 +227,7 @@ static void read_unit(struct dwarf_read_window *window, size_t index, struct dwa
 }
 
 /* Counts damaged units and missing .dwo files, and drops functions whose range an earlier unit already had. Runs in file order, so that the
- * result does not depend on the number of threads. */
+ * result does not depend on the number of threads. Sets slot->exhausted when out of memory. */
 static void drop_repeated(struct dwarf_read_window *window, struct dwarf_batch_slot *slot)
 {
     size_t kept = 0;
