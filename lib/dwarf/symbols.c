@@ -135,7 +135,7 @@ struct symbol_span dwarf_find_symbol_span(struct dwarf_worker *w, const struct s
            sl_account_spend(&w->account, 1)) {
         const struct sl_symbol *s = symbol(index, --position);
         uint64_t end = s->size && s->size < UINT64_MAX - s->address ? s->address + s->size : next_start;
-        if (end > address) /* the last one to get here, the first in the file, stays */
+        if (end > address) /* the loop runs backwards: the first in the file is stored last */
             span = (struct symbol_span){s, end < next_start ? end : next_start};
     }
     uint32_t outer = !span.symbol && index->around && next ? index->around[next - 1] : NO_POSITION;

@@ -100,7 +100,7 @@ bool dwarf_add_uncovered(struct dwarf_reader *reader, struct dwarf_worker *w, co
     const struct dwarf_line_table *lines = &w->lines;
     uint64_t load = reader->load_address, done = 0; /* code before it is covered or added */
     bool sorted = true;
-    /* there would be no name, and functions without a name are not wanted */
+    /* without symbols there are no names, and the sink does not want functions without a name */
     if (!reader->symbols.count && !reader->nameless)
         return true;
     for (size_t i = 1; i < w->covered_count && sorted; i++)

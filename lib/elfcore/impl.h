@@ -145,11 +145,12 @@ struct core_image { /* an ELF file in memory */
     unsigned count; /* of program headers */
 };
 
-/* Reads the headers of the ELF file whose first byte is at the address; false if the core does not hold it. */
+/* Reads the headers of the ELF file whose first byte is at the address. False if the core does not hold them, or if they are damaged. */
 bool core_read_image(struct core_reader *c, uint64_t address, struct core_image *image);
 struct core_segment core_image_segment(const struct core_reader *c, const struct core_image *image, unsigned index);
 
-/* Adds a module; `image` NULL: its headers are unknown, so it has no id. */
+/* Adds a module; nothing if the range is empty, or if there are MAX_MAPPINGS modules already. `image` NULL: its headers are unknown, so it
+ * has no id. */
 void core_add_module(struct core_reader *c, uint64_t address, uint64_t end, struct sl_str name,
                      const struct core_image *image);
 void core_read_modules(struct core_reader *c);

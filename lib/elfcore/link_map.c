@@ -120,8 +120,9 @@ static uint64_t list_of_dynamic(struct core_reader *c, uint64_t dynamic)
     return !r.failed && tag == DT_DEBUG ? list_of_debug(c, value) : 0;
 }
 
-/* Searches a region of the program's memory for DT_DEBUG, when the program headers do not say where the dynamic section is. The
- * entry is the right one if the first library of its list, the program, has its dynamic section there. */
+/* Searches a region of the program's memory for DT_DEBUG, when the program headers do not say where the dynamic section is. The entry is
+ * the right one if the first library of its list, the program, has its dynamic section there. Returns the address of the list's first entry
+ * and sets `*dynamic`; 0 if nothing is found. */
 static uint64_t search_region(struct core_reader *c, const struct sl_minidump_memory *region, uint64_t *dynamic)
 {
     unsigned word = word_size(c);

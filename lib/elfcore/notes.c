@@ -90,7 +90,7 @@ static void read_signal(struct core_reader *c, struct sl_bytes contents)
 
 /* ---- the process ---- */
 
-/* Reads struct elf_prpsinfo. Its three sizes follow from those of `unsigned long` and of uid_t. */
+/* Reads struct elf_prpsinfo; of several the first counts. Its three sizes follow from those of `unsigned long` and of uid_t. */
 static void read_process(struct core_reader *c, struct sl_bytes contents)
 {
     static const struct {

@@ -138,7 +138,8 @@ static struct assemble_part next_part(struct sl_assembler *a, size_t *next, size
 
 /* Makes the nodes of the tree: accepts parts of inlined calls in address order. `ends` is the stack of accepted calls: ends[d] is the end
  * of the last one at depth d, and `height` their number. Code that overlaps an earlier sibling stays with the sibling; what extends beyond
- * the parent is put back, as another part of the parent may follow there. Parts without an open parent are dropped. */
+ * the parent is put back, as another part of the parent may follow there. Parts without an open parent are dropped. False when out of
+ * memory or budget. */
 static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count)
 {
     uint64_t ends[SL_MAX_INLINE_DEPTH + 1];

@@ -172,7 +172,8 @@ static size_t read_call_chain(struct go_reader *g, const struct go_function *f, 
     return count;
 }
 
-/* Ends the open inlined calls deeper than `height` at g->open_end and adds them to g->inlinees. `entry` is the function's address. */
+/* Ends the open inlined calls deeper than `height` at g->open_end and adds them to g->inlinees. `entry` is the function's address. Sets
+ * account.failed when out of memory or budget. */
 static void close_calls(struct go_reader *g, uint64_t entry, size_t height)
 {
     while (g->open_count > height) {
@@ -216,7 +217,8 @@ static void read_calls(struct go_reader *g, const struct go_function *f, uint64_
 
 /* ---- functions ---- */
 
-/* Merges the function's lists of lines and files into g->rows. Code with a line but behind the last file has no file. */
+/* Merges the function's lists of lines and files into g->rows. Code with a line but behind the last file has no file. Sets account.failed
+ * when out of memory or budget. */
 static void read_rows(struct go_reader *g, const struct go_function *f, uint64_t entry)
 {
     uint64_t at = 0;
