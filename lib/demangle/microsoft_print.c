@@ -192,7 +192,8 @@ static void print_piece(struct microsoft_printer *p, const struct ms_piece *piec
     print_arguments(p, piece);
 }
 
-/* Prints the scopes from the outermost to `piece`; they are linked in the other direction. */
+/* Prints the scopes from the outermost to `piece`; they are linked in the other direction. Fails the printer if there are more than
+ * MAX_PIECES. */
 static void print_scopes(struct microsoft_printer *p, const struct ms_piece *piece)
 {
     enum { MAX_PIECES = 512 };

@@ -136,7 +136,8 @@ static struct ms_piece *read_simple(struct ms_reader *r, bool memorize)
     return piece;
 }
 
-/* Reads a digit, which refers to a recorded name, and returns a copy of that: the caller sets `outer` to the scope at this place. */
+/* Reads a digit, which refers to a recorded name, and returns a copy of that: the caller sets `outer` to the scope at this place. Fails if
+ * no name was recorded under the digit. */
 static struct ms_piece *read_reference(struct ms_reader *r)
 {
     unsigned index = (unsigned)(ms_take(r) - '0');
@@ -463,8 +464,9 @@ static struct ms_piece *read_symbol_piece(struct ms_reader *r)
     return read_simple(r, true);
 }
 
-/* Reads the encoding of a vtable (6) or vbtable (7): qualifiers, and the classes that it is for, up to `@`. They are printed after the name
- * as {for `A'}, several as {for `As `B'}; for a vbtable with a second brace, as the reference (msvc-demangler of Rust) prints it. */
+/* Reads the encoding of a vtable (6) or vbtable (7): qualifiers, and the classes that it is for, up to `@`. The classes are printed after
+ * the name as {for `A'}, several as {for `As `B'}; for a vbtable with a second brace, as the reference (msvc-demangler of Rust) prints it.
+ * Of the qualifiers only the `const` of a vtable is printed, before the name. */
 static void read_table(struct ms_reader *r, struct ms_symbol *symbol)
 {
     bool is_member, is_vbtable = ms_next(r, '7');

@@ -110,7 +110,8 @@ static const struct {
     {'m', 1, "_TrivialAtMost"},
 };
 
-/* Reads a layout constraint; the sizes and alignments that some have are not printed. */
+/* Reads a layout constraint; the sizes and alignments that some have are not printed. NULL if its letter is unknown or a number is
+ * missing. */
 static struct swift_node *layout(struct swift_reader *r)
 {
     uint32_t number;

@@ -1,5 +1,6 @@
-/* Reader of Swift's mangling before Swift 4: declarations and symbols in swift_old.c, types in swift_old_type.c. The grammar is
- * in prefix order and is parsed by recursive descent; the stack of `struct swift_reader` is not used. */
+/* Reader of Swift's mangling before Swift 4: declarations and symbols in swift_old.c, types in swift_old_type.c. The grammar is in prefix
+ * order and is parsed by recursive descent; the stack of `struct swift_reader` is not used. A function that reads a node returns NULL if
+ * the text is malformed, or when out of memory. */
 #pragma once
 
 #include "demangle/swift_tree.h"

@@ -334,8 +334,8 @@ static struct swift_node *outlined_variable(struct swift_reader *r)
     return node_format(r, N_ATTRIBUTE, "outlined %s #%u of ", what, number);
 }
 
-/* Reads a call of an Objective-C method that was moved out of functions: the kind of method (a, p, m), then a letter for each parameter
- * and the result (n unchanged, b bridged, g guaranteed). All letters are printed as they are. */
+/* Reads a call of an Objective-C method that was moved out of functions: the kind of method (a, p, m), a letter for each parameter and the
+ * result (n unchanged, b bridged, g guaranteed), and `_`. All these letters are printed as they are. */
 static struct swift_node *bridged_method(struct swift_reader *r)
 {
     size_t start = r->at;

@@ -149,7 +149,7 @@ struct swift_node *node_number(struct swift_reader *r, enum node_kind kind, uint
 struct swift_node *node_copy(struct swift_reader *r, const struct swift_node *node);
 /* Appends a child; returns `parent`, or NULL if either is NULL or when out of memory. */
 struct swift_node *node_add(struct swift_reader *r, struct swift_node *parent, struct swift_node *child);
-/* Appends a child, or NULL for an optional one that is absent; returns `parent`. */
+/* Appends a child, or NULL for an optional one that is absent. Returns `parent`; NULL if that is NULL or when out of memory. */
 struct swift_node *node_put(struct swift_reader *r, struct swift_node *parent, struct swift_node *child);
 struct swift_node *node_with_child(struct swift_reader *r, enum node_kind kind, struct swift_node *child);
 struct swift_node *node_pair(struct swift_reader *r, enum node_kind kind, struct swift_node *first,
@@ -209,7 +209,7 @@ struct swift_node *reader_pop_context(struct swift_reader *r);
 struct swift_node *reader_pop_protocol(struct swift_reader *r);
 struct swift_node *reader_substitutable(struct swift_reader *r, struct swift_node *node);
 
-/* ---- operators of the current mangling, by subject; the reader is past the first character ---- */
+/* ---- operators of the current mangling, by subject; the reader is past the first character; NULL: malformed, or out of memory ---- */
 
 /* swift_name.c */
 struct swift_node *name_identifier(struct swift_reader *r);    /* operators 0 to 9; the digit is not read yet */
