@@ -82,7 +82,7 @@ void sl_buf_wipe(struct sl_buf *buf);
 /* Appends a number in decimal digits. */
 void sl_buf_decimal(struct sl_buf *buf, uint64_t value);
 
-/* Appends a number in decimal or lower-case hex digits, then the character `end`. */
+/* Append a number in decimal digits, or (hex) in lower-case hex digits, then the character `end`. */
 void sl_buf_number(struct sl_buf *buf, uint64_t value, char end);
 void sl_buf_number_hex(struct sl_buf *buf, uint64_t value, char end);
 

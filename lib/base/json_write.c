@@ -189,8 +189,8 @@ void sl_json_put_raw(struct sl_json_writer *w, struct sl_str json)
     sl_buf_str(w->out, json);
 }
 
-/* Copies the members of the next object or array. It calls sl_json_put_value(), which calls it again; SL_JSON_MAX_DEPTH of the reader
- * limits that. */
+/* Copies the members of the next object or array; false if the JSON reader fails. It calls sl_json_put_value(), which calls it again;
+ * SL_JSON_MAX_DEPTH of the reader limits that. */
 static bool copy_members(struct sl_json_writer *w, struct sl_json *j)
 {
     struct sl_str key;

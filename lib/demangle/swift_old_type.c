@@ -15,8 +15,8 @@ void old_leave(struct swift_reader *r)
 
 /* ---- built-in types ---- */
 
-/* Reads the size in bits of a built-in type and the `_` after it. Returns the type's name: `prefix`, size. NULL if the size is missing, 0,
- * or larger than Swift's demangler accepts (MAX_SIZE). */
+/* Reads the size in bits of a built-in type and the `_` after it. Returns the type's name: `prefix`, size. NULL if one of the two is
+ * missing, or if the size is 0 or larger than Swift's demangler accepts (MAX_SIZE). */
 static struct swift_node *sized(struct swift_reader *r, const char *prefix)
 {
     enum { MAX_SIZE = 4096 };

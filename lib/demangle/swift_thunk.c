@@ -323,8 +323,8 @@ static struct swift_node *base_conformance(struct swift_reader *r)
 
 /* ---- parts of functions ---- */
 
-/* Reads a constant that the compiler moved out of a function. Returns the attribute "outlined variable #1 of ", which precedes the
- * function. */
+/* Reads a constant that the compiler moved out of a function: its number, then `r` for a read-only object. Returns the attribute "outlined
+ * variable #1 of " or "outlined read-only object #1 of ", which precedes the function. */
 static struct swift_node *outlined_variable(struct swift_reader *r)
 {
     uint32_t number;

@@ -441,7 +441,7 @@ static bool open_code(struct dwarf_function_walk *walk, const struct abbrev *abb
 }
 
 /* Skips the children of an entry by its DW_AT_sibling. Enters them if that is invalid (it must lead forward), or if a subprogram is no
- * declaration: its abbreviation has DW_AT_declaration, but the value is false. */
+ * declaration: its abbreviation has DW_AT_declaration, but the value is false. False if it can do neither. */
 static bool jump(struct dwarf_function_walk *walk, const struct abbrev *abbrev, const struct dwarf_function_entry *e,
                  struct sl_reader *r)
 {

@@ -348,7 +348,7 @@ const struct dwarf_unit_header *dwarf_unit_at(const struct dwarf_file *file, uin
 /* Opens a unit: finds its abbreviations and reads its root entry. False if they cannot be read. */
 bool dwarf_unit_open(struct dwarf_worker *w, const struct dwarf_file *file, const struct dwarf_unit_header *header,
                      struct dwarf_unit *unit);
-/* Opens a unit only for its code ranges: reads no texts; `unit` is valid until the next call. */
+/* Opens a unit only for its code ranges: reads no texts; `unit` is valid until the next call. False if the root entry cannot be read. */
 bool dwarf_unit_peek(struct dwarf_worker *w, const struct dwarf_file *file, const struct dwarf_unit_header *header,
                      struct dwarf_unit *unit);
 void dwarf_unit_bases(struct dwarf_unit *unit);

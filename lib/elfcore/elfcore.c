@@ -131,7 +131,7 @@ static uint64_t count_segments(const struct core_reader *c, uint64_t sections, u
     return sl_read_u32(&r);
 }
 
-/* Reads the program headers, as many as the file has. */
+/* Reads the program headers, as many as the file has, but at most MAX_MAPPINGS + 16. Lack of memory is recorded in c->out_of_memory. */
 static void read_segments(struct core_reader *c, uint64_t offset, uint16_t entry_size, uint64_t count)
 {
     struct sl_reader r = core_make_reader(c, sl_bytes_from(c->bytes, offset));
@@ -229,7 +229,7 @@ static void find_stacks(struct core_reader *c)
     }
 }
 
-/* Hands the lists of threads over to the dump and finds the stack of each. */
+/* Hands the lists of threads over to the dump and finds the stack of each. Lack of memory is recorded in c->out_of_memory. */
 static void finish_threads(struct core_reader *c)
 {
     struct sl_minidump *dump = &c->core->dump;

@@ -100,7 +100,8 @@ static void join_kept(struct trim *t, size_t count)
 
 /* ---- segments of the new core ---- */
 
-/* Adds a segment to the new core with these contents, which may be shorter than they were. Its offset in the file is set later. */
+/* Adds a segment to the new core with these contents, which may be shorter than they were. Its offset in the file is set later. Lack of
+ * memory is recorded in t->c->out_of_memory. */
 static void add_segment(struct trim *t, struct core_segment segment, struct sl_bytes bytes)
 {
     struct trimmed_segment *added = sl_arena_array_add(&t->segments);

@@ -137,8 +137,8 @@ static bool read_link(struct go_reader *g, const struct go_function *f, int32_t 
     return link->good = link->caller != index;
 }
 
-/* Returns the call, read once per function: g->version tells calls of the current function from old ones, so the array need not be
- * cleared. NULL if it cannot be read. */
+/* Returns the call, read once per function: g->version tells calls of the current function from old ones, so the array need not be cleared.
+ * NULL if it cannot be read, or when out of memory. */
 static const struct go_inline_link *link_at(struct go_reader *g, const struct go_function *f, int32_t index)
 {
     if (index < 0 || index >= KEPT_CALLS || g->account.failed ||
