@@ -129,7 +129,7 @@ bool exchange_coding(const struct exchange *e, enum unpack_format *coding, struc
         return false;
     }
     for (size_t i = 0; i < sizeof codings / sizeof *codings; i++)
-        if (strcasecmp(t->coding, codings[i].name) == 0) { /* RFC 9110, 8.4.1 */
+        if (strcmp(t->coding, codings[i].name) == 0) { /* exactly, as Symbolicator does */
             *coding = codings[i].coding;
             return true;
         }

@@ -62,10 +62,10 @@ static void release_hosts(struct http_exchange *x)
         log_info("fetch", "blocked hosts may be asked again");
         http_reply_empty(x, 204);
     } else {
-        log_error(
-            "fetch",
-            "blocked hosts were released in this process only, as the other processes could not be notified; repeat the request",
-            LOG_ERR(&error));
+        log_error("fetch",
+                  "blocked hosts were released in this process only, as the other processes could not be notified; "
+                  "repeat the request",
+                  LOG_ERR(&error));
         http_reply_detail(x, 500, "internal error", NULL);
     }
 }
