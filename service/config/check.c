@@ -29,8 +29,8 @@ static void warn_no_effect(struct config_key_walk *w, struct sl_str key, const s
         value_problem(w->problems, &at, true, path_shown(&w->path), "%s", what);
 }
 
-/* Checks the keys of a group, whose value must be a map or null. Inside of `sources` another value is not reported here, as
- * source_parse_list() does. */
+/* Checks the keys of a group, whose value must be a map or null. Reports any other value, except inside of `sources`, where
+ * source_parse_list() reports it. */
 static void walk_group(struct config_key_walk *w, const struct value *value)
 {
     if (value->type == VALUE_MAP)
@@ -53,8 +53,8 @@ static void walk_elements(struct config_key_walk *w, const struct value *list)
     }
 }
 
-/* True for a key `x_file` (`pattern`, such as "sources[].token_file") where `x` is a secret key. env_resolve() has replaced such keys by
- * `x`, except where both were given, which it has reported: then `x_file` is not an unknown key. */
+/* True for a key `x_file` (`pattern`, such as "sources[].token_file") where `x` is a secret key. env_resolve() replaces such a key by `x`.
+ * If the file has both keys, it reports that and keeps `x_file`, which is not to be reported as unknown, too. */
 static bool is_secret_file(struct sl_str pattern)
 {
     struct sl_str suffix = SL_STR("_file");

@@ -23,12 +23,13 @@ struct walked_dump {
     bool is_core;                         /* an ELF core file instead of a minidump */
     bool wants_facts;                     /* the format needs_facts */
     bool was_searched;                    /* at least one symbol source was searched */
-    /* [thread][original_index]: the frame's return address, or of frame 0 the program counter; [thread] is NULL if it was not walked */
+    /* [thread][original_index]: the frame's return address; for frame 0 its program counter; [thread] is NULL if it was not walked */
     uint64_t **resume;
-    uint64_t **instruction;          /* [thread][original_index]: the current instruction; of callers, their call */
+    uint64_t *
+        *instruction; /* [thread][original_index]: address of the current instruction; in callers that of the call */
     struct sl_registers **registers; /* [thread][original_index]; [thread] is NULL if the walk kept no registers */
     size_t *counts;                  /* [thread]: number of walked frames, without inlined calls */
-    size_t thread_count;             /* of the four arrays above */
+    size_t thread_count;             /* number of elements of each of the four arrays above */
     struct stack_name *names;        /* sorted by value; only for --stack-contents, --stack-pointers */
     size_t name_count;
 };
@@ -41,9 +42,9 @@ bool walked_dump_copy(void *arg, const struct sl_minidump *dump);
 enum sl_code walked_dump_read(struct walked_dump *walked, struct sl_bytes bytes, struct sl_error *error);
 void walked_dump_free(struct walked_dump *walked);
 
-/* Fills `names`: the words in stack memory that point into modules, with functions from the sources of `file` (empty: unknown). `answer` is
- * the dump's answer as JSON, whose modules are searched. Call it after walked_dump_read(). Returns SL_BUSY when out of memory, or the error
- * of names_find(). */
+/* Fills walked->names with the words in stack memory that point into modules, and the functions there, which it looks up in the symbol
+ * sources of `file`. `answer` is the dump's answer as JSON: the requests for names send its list of modules. Call it after
+ * walked_dump_read(). Returns SL_BUSY when out of memory, or the error of names_find(). */
 enum sl_code stack_words_symbolicate(struct walked_dump *walked, struct sl_str answer, const struct crash_file *file,
                                      const struct config *config, struct sl_error *error) SL_SUSPENDS;
 
@@ -70,7 +71,7 @@ enum sl_cpu_family thread_family(const struct walked_dump *walked, size_t thread
 const struct sl_registers *frame_registers(const struct walked_dump *walked, size_t thread,
                                            const struct answer_frame *frame);
 
-/* Returns the address at which the frame's function continues: the return address of the call it made, or of the innermost frame the
+/* Returns the address at which the frame's function continues: in a caller the return address of its call, in the innermost frame the
  * program counter. If the dump's writer walked the stack ("prewalked"), returns the frame's address in the answer: no other is known. */
 uint64_t frame_resume(const struct walked_dump *walked, size_t thread, const struct answer_frame *frame);
 /* Returns the address of the instruction that the frame executes: in callers the call, else the program counter. */
@@ -85,7 +86,7 @@ size_t dump_thread_number(const struct walked_dump *walked, size_t thread);
 const char *dump_cpu_name(const struct sl_minidump *dump);
 /* Returns Breakpad's name of the operating system, such as "Windows NT". */
 const char *dump_os_name(const struct sl_minidump *dump);
-/* Returns the crash reason of the answer without the address, " / 0x..", at its end. */
+/* Returns the answer's crash reason, but cuts off the address at its end (" / 0x.."). */
 struct sl_str dump_reason(const struct symbolicated_answer *answer);
 /* Sets the uptime of the process, from its start to the crash, in seconds; false when it is unknown. */
 bool dump_uptime(const struct sl_minidump *dump, uint64_t *seconds);

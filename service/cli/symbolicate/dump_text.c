@@ -18,7 +18,7 @@ struct text_frame {
     const struct answer_frame *frame;
     size_t thread;
     uint64_t at;                /* the frame's address as it is printed (text_address) */
-    uint64_t instruction;       /* the current instruction; of callers, their call */
+    uint64_t instruction;       /* address of the current instruction; in callers that of the call */
     struct sl_str name, module; /* function; file name of the module. Empty: unknown */
     uint64_t module_address;    /* 0: outside of all modules */
     bool is_inline;
@@ -61,14 +61,15 @@ static bool has_line(const struct text_frame *f)
     return f->frame->abs_path.size && f->frame->line.value && f->frame->line_start.set;
 }
 
-/* Returns the offset of the frame's address from the first known of these: the start of its source line, function, module; or from 0. */
+/* Returns the offset of the frame's address from the start of its source line; if that is unknown, of its function, else of its module.
+ * Outside of all modules, returns the address itself. */
 static uint64_t text_offset(const struct text_frame *f)
 {
     if (has_line(f))
         return f->at - f->frame->line_start.value;
     if (f->name.size && f->frame->symbol_address.set)
         return f->at - f->frame->symbol_address.value;
-    return f->at - f->module_address; /* 0 outside of all modules: the whole address */
+    return f->at - f->module_address; /* outside of all modules, module_address is 0 */
 }
 
 /* Formats the module's debug id as Breakpad does, without hyphens; an empty text if it has none. */
@@ -172,7 +173,8 @@ static void put_machine_module(const struct dump_texts *t, const struct text_fra
     struct sl_buf unloaded = {0};
     if (!f->module.size)
         sl_minidump_put_unloaded(&t->walked->dump, f->instruction, &unloaded);
-    for (size_t i = 0; i < unloaded.size; i++) /* `|` separates offsets there, but fields here */
+    for (size_t i = 0; i < unloaded.size;
+         i++) /* sl_minidump_put_unloaded() writes `|` between offsets: here it separates fields */
         unloaded.data[i] = unloaded.data[i] == '|' ? ',' : unloaded.data[i];
     put_field(t->out, f->module.size ? f->module : sl_buf_view(&unloaded), '|');
     t->out->failed |= unloaded.failed;
@@ -205,8 +207,8 @@ static bool is_selected(const struct answer_style *style, size_t thread)
     return style->thread == ALL_THREADS || (size_t)style->thread == thread;
 }
 
-/* Prints the selected threads with `put`, the crashed one first (negative: none). The thread that wrote the dump is left out, and the
- * threads after it are numbered as if it did not exist, as Breakpad does. */
+/* Prints the selected threads with `put`, the one with index `crashed` first (negative: no thread has crashed). The thread that wrote the
+ * dump is left out, and the threads after it are numbered as if it did not exist, as Breakpad does. */
 static void put_threads(const struct dump_texts *t, int64_t crashed,
                         void (*put)(const struct dump_texts *t, size_t thread, size_t number))
 {
@@ -397,9 +399,9 @@ static void put_stack_words(const struct dump_texts *t, size_t thread)
     stack_put_pointers(t->walked, thread, known, pointer, t->out);
 }
 
-/* Prints a thread: its title with `number`, and each frame with its registers and how it was found (neither with --brief).
- * answer_fold_cycle() replaces `folded` frames that repeat (0: none) by one line. With --stack-pointers, prints the words of the thread's
- * stack instead of frames. */
+/* Prints a thread: its title with `number`, and each frame with its registers and how it was found (neither with --brief). Frames that
+ * repeat because of a recursion are replaced by one line (answer_fold_cycle). With --stack-pointers, prints the words of the thread's stack
+ * instead of frames. */
 static void put_stack(const struct dump_texts *t, size_t thread, size_t number)
 {
     const struct answer_thread *trace = &t->answer->threads[thread];

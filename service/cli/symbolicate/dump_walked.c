@@ -11,7 +11,8 @@
 
 /* ---- the result of the walk ---- */
 
-/* Returns how many bytes before a return address the call is looked up: the usual size of a call instruction; 0 for an unknown family. */
+/* Returns the usual size of a call instruction; 0 for an unknown family. A caller's call is looked up that many bytes before its return
+ * address. */
 static unsigned call_size(enum sl_cpu_family family)
 {
     struct sl_walk_numbers numbers;
@@ -378,7 +379,7 @@ static void put_word(unsigned word_size, struct sl_buf *out, const char *indent,
         sl_buf_cstr(out, " <");
         output_put_safe(out, name->function);
         sl_buf_cstr(out, "> [");
-        output_put_safe(out, name->file); /* unknown: empty, with the line and its address 0 */
+        output_put_safe(out, name->file); /* if unknown: empty, and line and line_start are 0 */
         sl_buf_printf(out, " : %llu + 0x%llx]", (unsigned long long)name->line,
                       (unsigned long long)(word - name->line_start));
     }

@@ -224,7 +224,7 @@ static size_t put_traces(struct sentry_event_reading *e, struct sl_json_writer *
             sl_json_put_key(w, "exception");
             put_exception(trace, w);
         }
-        if (e->kind == LOCAL_NATIVE) /* which thread the event marks as crashed is not read */
+        if (e->kind == LOCAL_NATIVE) /* the event's mark of the crashed thread is not read: none is requesting */
             sl_json_member_boolean(w, "is_requesting", false);
         sl_json_member_array(w, "frames");
         size_t put = put_frames(e, &frames, &index, w);
@@ -308,8 +308,8 @@ static size_t put_event_modules(struct sentry_event_reading *e, struct sl_json_w
     return count;
 }
 
-/* Writes `source`, where a JavaScript request finds scripts and source maps: the Sentry project. Offline it is a placeholder that is never
- * asked, because requests must have the member. */
+/* Writes `source`, where a JavaScript request finds scripts and source maps: the Sentry project. Requests must have this member: offline it
+ * is a placeholder, to which nothing is sent. */
 static void put_artifacts(const struct sentry_project *project, struct sl_json_writer *w)
 {
     struct sl_buf url = {0};

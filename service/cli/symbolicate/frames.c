@@ -328,7 +328,7 @@ bool printing_end(struct answer_printer *p, const struct sl_buf *out)
 size_t printing_fold(struct answer_printer *p, const struct answer_thread *thread, size_t index)
 {
     struct sl_buf line = {0};
-    /* folded frames repeat frames before them, so the table has a row, below which the line goes */
+    /* frames can only repeat others before them; the line about them goes below the table's last row, so there must be one */
     size_t count = p->table.count ? answer_fold_cycle(thread, index, &line) : 0;
     if (count) {
         struct print_row *row = &p->table.rows[p->table.count - 1];

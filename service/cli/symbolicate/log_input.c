@@ -49,8 +49,9 @@ static void add_code(struct sl_buf *out, uint32_t code)
     sl_buf_add(out, text, sl_utf8_encode(code, text));
 }
 
-/* Decodes the first character of the pending UTF-16 bytes to `in`. False if none are pending, or more bytes are needed and can come (not at
- * the `end`). Halves of surrogate pairs that stand alone, and a single last byte, become U+FFFD. */
+/* Decodes the first character of the pending UTF-16 bytes to `in`. False if none are pending, or if the character needs more bytes. At the
+ * `end` of the log no more can come: a single last byte, and half a surrogate pair, become U+FFFD. So does a half that stands alone
+ * elsewhere. */
 static bool decode_pending(struct log_encoding *e, bool end)
 {
     size_t size = e->pending_in_size, used = size < 2 ? size : 2;
@@ -281,7 +282,7 @@ static bool read_piece(struct log_input *input, const char **problem)
     struct log_encoding *e = &input->encoding;
     size_t size = read_bytes(input, piece, sizeof piece, problem), more = size, mark = 0;
     if (!e->known) {
-        /* two bytes are enough to rule out a byte order mark (from 0xEF on) and UTF-16 (a NUL); else four are needed */
+        /* go on to four bytes only if the first two may be a byte order mark (0xEF or above) or UTF-16 (one of them is NUL) */
         while (more && size < 4 && (size < 2 || piece[0] >= 0xEF || !piece[0] || !piece[1])) {
             more = read_bytes(input, piece + size, sizeof piece - size, problem);
             size += more;

@@ -22,7 +22,7 @@ struct names_wanted {
     /* Writes a module as an element of `modules` of a request to /symbolicate. */
     void (*put_module)(void *arg, size_t module, struct sl_json_writer *w);
     /* Sets the index of the address's module, and the address relative to it; or NAMES_ABSOLUTE and the absolute address. The address is
-     * looked up as it is: of a return address, set one inside the call instruction before it. */
+     * looked up as it is: for a return address, set an address inside of the call instruction that ends there. */
     void (*address)(void *arg, size_t index, uint32_t *module, uint64_t *relative);
     /* Receives the chain of calls at an address, innermost first; each has a function or a symbol. Not called for unknown addresses. The
      * texts do not outlive the call. False when out of memory. */

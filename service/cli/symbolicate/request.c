@@ -255,8 +255,8 @@ static bool is_wanted(const struct request_run *run, const struct sl_debug_id *i
     return false;
 }
 
-/* Adds the file if it is a JVM mapping whose id the body names. Other files are passed over: those not named *.txt, as mappings are,
- * without opening them. A mapping that cannot be parsed is reported and left out. */
+/* Adds the file if it is a JVM mapping whose id the body names. Mappings are named *.txt: files with other names are not even opened. A
+ * mapping that cannot be parsed is reported and left out. */
 static void try_mapping(struct request_run *run, const char *path)
 {
     struct sl_mapping file = {0};

@@ -181,7 +181,7 @@ int sentry_project_read(const struct options *o, bool required, struct sl_arena 
     int status = read_secrets(o, arena, p); /* also when offline, to hide the secrets in argv */
     if (status || offline)
         return status;
-    /* a project that only the configuration files name is used for ids of events alone */
+    /* a project that only the configuration files name is used only if the input is an event's id (`required`) */
     if (!required && !secret_present(p->token) && !secret_present(p->cookies) && !settings.org && !settings.project)
         return 0;
     status = complete_from_files(o, arena, &settings, p);

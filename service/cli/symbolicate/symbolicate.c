@@ -295,10 +295,10 @@ static bool is_streamed(const char *path)
     if (strcmp(path, "-") != 0 || fstat(STDIN_FILENO, &st) != 0 || !S_ISFIFO(st.st_mode))
         return false;
     size_t size = peek_pipe(STDIN_FILENO, head, sizeof head, &is_all), at = 0;
-    /* without a size, is_all may not be set; a NUL: no text */
+    /* if `size` is 0, is_all may be unset; an input with a NUL byte is no text */
     if (!size || is_all || memchr(head, 0, size))
         return false;
-    /* beginnings of JSON, crash files, Apple reports, gzip, zstd, and of byte order marks: the whole input tells the kind */
+    /* beginnings of JSON, crash files, Apple reports, gzip, zstd, and byte order marks: such an input is read to its end first */
     static const char *const begins[] = {
         "{",    "MDMP", "PMDM", "Incident Identifier:", "Process:", "-----", "\x1f\x8b", "\x28\xb5\x2f\xfd",
         "\xef", "\xff", "\xfe"};
@@ -349,8 +349,8 @@ static int run_addresses(const struct options *o, enum input_kind kind)
     return status;
 }
 
-/* Reports a usage error if an argument after the first, which is taken for symbols, is another crash file: it would silently be ignored.
- * Returns 0, or the status of the error. Files that cannot be read are reported later, when symbols are searched. */
+/* Arguments after the first are paths of symbols. Reports a usage error if one of them is another crash file, which would silently be
+ * ignored. Returns 0, or the status of the error. Files that cannot be read are reported later, when symbols are searched. */
 static int refuse_second_input(const struct options *o)
 {
     for (size_t i = 1; i < o->argument_count; i++) {

@@ -54,7 +54,7 @@ static bool is_of_platform(struct sl_str class)
 enum { RECENT_BITS = 12 };
 
 struct recent_class {
-    uint64_t first, last; /* the whole name up to 16 bytes; of longer names a hash, and the last 8 bytes */
+    uint64_t first, last; /* together the whole name, up to 16 bytes; of a longer name its hash and its last 8 bytes */
     size_t size;          /* of the name; 0: empty slot */
     bool is_of_platform;
 };
@@ -87,7 +87,8 @@ static struct recent_class make_recent_class(struct sl_str name)
 }
 
 /* Counts a frame whose class no mapping has, and lists the class in the report; nothing for classes of Java and Android
- * (sl_jvm_trace.on_unknown). `recent`, a cache with one class in each slot, saves that for classes seen before. */
+ * (sl_jvm_trace.on_unknown). The cache unknown->recent has one class in each slot; a class that is still in its slot is counted without
+ * looking at its name again. */
 static void on_unknown_class(void *arg, struct sl_str class)
 {
     enum { MAX_NAMED = 1000 };
