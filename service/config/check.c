@@ -296,8 +296,8 @@ static bool may_upload(const struct config *config)
     return open;
 }
 
-/* Warns of access keys for uploads that are restricted to scopes if requests for symbolication need no key: these can name any scope, and
- * so see its uploads. Not if uploads are shared by all scopes anyway. */
+/* Warns if access keys restrict uploads to scopes, but requests for symbolication need no key: anyone can name a scope in such a request
+ * and see its uploads. No warning if all scopes share their uploads anyway. */
 static void check_scopes(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct value *at = config_find(root, "auth.require");

@@ -57,8 +57,8 @@ static unsigned scan_kind_bit(struct sl_str word)
     return 0;
 }
 
-/* Returns the kinds of files that a scan reads, as bits SCAN_..; all of them if `list` (NULL: the key is missing) is not a list of words,
- * which is reported. */
+/* Returns the kinds of files that a scan reads, as bits SCAN_... Returns all kinds if the key is missing (`list` is NULL or null), and
+ * after a report if its value is not a list of words. */
 static unsigned read_kinds(const struct scan_reading *r, const struct value *list)
 {
     unsigned kinds = 0;

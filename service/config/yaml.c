@@ -72,8 +72,8 @@ static void position_of_offset(struct yaml_builder *b, size_t offset, struct val
     }
 }
 
-/* Reports libyaml's error, with its context ("while parsing a block mapping"), if it has one, and the line where that begins if it differs
- * from the error's. Always false. */
+/* Reports libyaml's error. If libyaml tells a context ("while parsing a block mapping"), adds it, and the line where it begins unless the
+ * error is on that line. Always false. */
 static bool syntax_error(struct yaml_builder *b)
 {
     const yaml_parser_t *p = &b->parser;
@@ -188,8 +188,8 @@ static bool build_alias(struct yaml_builder *b, struct value *out, unsigned dept
     return true;
 }
 
-/* Builds a scalar. It becomes a number, boolean or null, if its text is one, only without quotes or with a tag such as !!int; the tags
- * !!str and ! mean a string. */
+/* Builds a scalar. Without quotes, or with a tag such as !!int, a text that is a number, boolean or null becomes that. In quotes, or with
+ * the tag !!str or !, it stays a string. */
 static bool build_scalar(struct yaml_builder *b, struct value *out)
 {
     const char *tag = (const char *)b->event.data.scalar.tag;

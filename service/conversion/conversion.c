@@ -15,9 +15,9 @@
 #include "core/sigbus_guard.h"
 
 enum {
-    /* Limits of a conversion that the loop hands to a worker itself, without a thread of the pool: bytes of its input, since larger ones
-     * take long to convert and copy; and files that it opens on the loop, some microseconds each, as their paths are cached by the
-     * kernel. */
+    /* Limits of a conversion that the loop hands to a worker itself, without a thread of the pool. SHORT_INPUT: bytes of its input, as
+     * larger inputs take long to copy and convert. SHORT_FILES: files that the loop opens for it; each takes some microseconds, as the
+     * kernel caches their paths. */
     SHORT_INPUT = 256 << 10,
     SHORT_FILES = 12,
     SHORT_MS = 20, /* how long the fiber waits for the worker's answer on the loop; then a thread of the pool waits */
@@ -161,8 +161,8 @@ static enum sl_code map_inputs(struct running *r, struct sl_error *error)
     return SL_OK;
 }
 
-/* Unmaps the inputs and closes those that were opened again; a second call does nothing. conversion_run calls it a second time, because a
- * SIGBUS (a mapped file was truncated) ends a job of the pool before its own call. */
+/* Unmaps the inputs and closes those that were opened again; a second call does nothing. A job of the pool calls it at its end. As a SIGBUS
+ * (a mapped file was truncated) can end the job before that, conversion_run calls it again. */
 static void release_inputs(struct running *r)
 {
     for (size_t i = 0; i < r->call.input_count; i++) {
@@ -296,9 +296,9 @@ static enum sl_code run_in_worker(struct running *r)
 
 static unsigned short_running; /* number of conversions that run in this way; for the loop thread */
 
-/* True if the loop may hand the conversion to a worker itself: its input is small, few tables are so large that the loop has to open their
- * `files` for the worker, no job waits for a thread of the pool, so that it overtakes none, and fewer conversions run than the pool has
- * threads. */
+/* True if the loop may hand the conversion to a worker itself. Its input must be small, and only few of its tables so large that the loop
+ * has to open their `files`. No job may wait for a thread of the pool, since the conversion would overtake it; and these conversions and
+ * the busy threads must be fewer than the pool's threads. */
 static bool is_short(const struct running *r, const struct conversion_description *about)
 {
     size_t files = 0;
@@ -331,9 +331,9 @@ static void finish_on_pool(void *arg)
     r->code = worker_finish(r->begun, r->is_wanted, &r->outcome, r->error);
 }
 
-/* Ends a conversion that the loop has begun but whose answer did not come in time, or was no proper one: by waiting for the worker on the
- * pool. If the fiber was cancelled, before or while it waits for the pool, the pool does not run POOL_CONVERT jobs for it: then a POOL_IO
- * job, which it still runs, ends the conversion and kills a slow worker. */
+/* Ends a conversion that the loop has begun, if its answer did not come in time or was not valid: a POOL_CONVERT job waits for the worker.
+ * The pool does not run that job if the fiber is cancelled, now or while the job is queued: then a POOL_IO job, which cannot be cancelled,
+ * ends the conversion and kills a slow worker. */
 static void finish_begun(struct running *r, bool is_cancelled)
 {
     r->is_wanted = !is_cancelled;

@@ -44,9 +44,9 @@ static void drop_foreign_cpu(struct sl_minidump *dump, struct minidump_result *r
     }
 }
 
-/* Completes the dump before its stacks are walked: 32-bit stacks of WOW64 processes, stacks that the client (Breakpad, Crashpad) has
- * stored, and details. With `compat`, as in Symbolicator, overlapping modules are dropped, and 32-bit stacks need `details`. False when out
- * of memory. */
+/* Completes the dump before its stacks are walked. Chooses the 32-bit stacks of WOW64 processes, reads stacks that the client (Breakpad,
+ * Crashpad) has stored and, with `details`, makes the additional members of the answer. With `compat`, drops overlapping modules, and needs
+ * `details` for 32-bit stacks, too, as Symbolicator does. False when out of memory. */
 static bool complete_dump(struct sl_minidump *dump, struct sl_minidump_client *client,
                           const struct minidump_options *options, struct sl_arena *arena)
 {

@@ -12,7 +12,8 @@ extern const struct converter converter_apple_report;
 extern const struct converter converter_minidump;
 struct minidump_options {
     bool details; /* add data that only minidumps have (`minidump.details` of the configuration) */
-    /* do as Symbolicator: drop overlapping modules, treat RISC-V as unknown, no 32-bit stacks of WOW64 processes without `details` */
+    /* do as Symbolicator: drop overlapping modules, treat RISC-V as unknown, and use 32-bit stacks of WOW64 processes only with `details`
+     * */
     bool compat;
 };
 struct minidump_result {

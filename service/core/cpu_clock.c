@@ -9,9 +9,9 @@ static const uint64_t step_ns = 5 * 1000 * 1000;
 
 static _Atomic uint64_t serials;
 
-/* `serial` is that of the clock to which this thread's CPU time is charged (0 = none); the others are the CPU time and wall time at which
- * the thread last added to that clock. A serial and not a pointer: after a siglongjmp out of the work, without cpu_clock_leave, the clock
- * may be gone. A serial is never used again. */
+/* `serial` names the clock to which this thread's CPU time is charged (0 = none); `cpu_ns` and `wall_ns` are the times at which the thread
+ * last added to it. A serial, which is never used again, instead of a pointer: a siglongjmp out of the work skips cpu_clock_leave, and then
+ * the clock may be gone. */
 static _Thread_local struct {
     uint64_t serial, cpu_ns, wall_ns;
 } thread_charge;

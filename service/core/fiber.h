@@ -147,8 +147,8 @@ struct journal_work;
 void fiber_set_work(const struct journal_work *work);
 const struct journal_work *fiber_work(void); /* NULL outside of fibers */
 
-/* Sets the flag that ends pool jobs of this fiber, and of its helpers (fiber_start_helper), early once it is raised (base/cancel.h,
- * pool_run); NULL = jobs run to their end. The flag must live until the next call, and until the jobs have ended. */
+/* Sets a flag for pool jobs of this fiber and of its helpers (fiber_start_helper): once it is raised, they end early (base/cancel.h,
+ * pool_run). NULL = they run to their end. The flag must live until the next call, and until the jobs have ended. */
 void fiber_set_cancel(const atomic_bool *flag);
 const atomic_bool *fiber_cancel_flag(void); /* NULL outside of fibers */
 

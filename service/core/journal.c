@@ -121,7 +121,7 @@ void journal_end(void)
     journal_put(&journal.slots[own_slot].busy, sizeof journal.slots[own_slot].busy, slot_at((size_t)own_slot));
 }
 
-/* Takes no lock, as a crash report calls it in a signal handler: the slot's thread may be writing it. */
+/* Takes no lock, as a crash report calls it in a signal handler: so the slot's thread may be changing the slot meanwhile. */
 bool journal_slot_work(unsigned i, const struct journal_work **work)
 {
     if (i >= journal.head.slots)

@@ -166,8 +166,8 @@ static bool sink_open(struct log_destination *sink, const char *path)
     return true;
 }
 
-/* Sets the file of a sink; NULL: standard error or output. Waits for the writer thread before it closes the old file, which that may be
- * using. False with an error if the new file cannot be opened; its path is kept, so that log_reopen tries again. */
+/* Sets the file of a sink; NULL: standard error or output. Waits for the writer thread before it closes the old file, which that thread may
+ * be using. False with an error if the new file cannot be opened; its path is kept, so that log_reopen tries again. */
 static bool sink_set_file(struct log_destination *sink, const char *path, struct sl_error *error)
 {
     free(sink->path);
@@ -338,7 +338,7 @@ static void *writer(void *arg)
 }
 
 /* Adds a line to the ring buffer; writes it directly if the writer thread does not run. If the buffer is full, drops this line and all
- * later ones until the writer has added a line with their number: that must stand where they are missing. */
+ * later ones until the writer has added a line with their number, which has to stand where they are missing. */
 static void sink_emit(struct log_destination *sink, const char *text, size_t size, enum log_format format)
 {
     pthread_mutex_lock(&sink->lock);

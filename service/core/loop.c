@@ -105,8 +105,8 @@ unsigned loop_pool_threads(void)
     return pool_threads_now;
 }
 
-/* Returns half of the descriptors that the process may have (hard limit) less 512 for other uses, a quarter if there are at most 1024; at
- * most 10000. The other descriptors are for files and downloads. */
+/* Of the descriptors that the process may have (hard limit), leaves 512 for other uses and returns half of the rest, but at most 10000. If
+ * there are at most 1024, returns a quarter of them. The other descriptors are for files and downloads. */
 unsigned loop_default_connections(void)
 {
     struct rlimit files;

@@ -34,7 +34,7 @@ struct lru_entry *lru_get(struct lru *lru, struct sl_str key, uint64_t now_ms)
 bool lru_put(struct lru *lru, struct lru_entry *entry)
 {
     struct lru_entry *old = lru_find(lru, entry->key);
-    if (old) /* removed, not replaced, as the map does not copy keys: its key would be the old entry's */
+    if (old) /* removed, not replaced: the map does not copy keys, so it would go on using the key of the old entry */
         lru_remove(lru, old);
     if (!sl_map_put(&lru->map, entry->key, entry))
         return false;

@@ -98,8 +98,8 @@ struct metric_push {
     size_t value_count;
     uint64_t values_seen; /* number of values observed, of which the first value_count are in `values` */
 };
-/* Passes the series to `to` once for each name that metrics_names.c has for it, which dashboards of another service expect; if it has none,
- * under its own name. */
+/* Calls `to` with the series once for each name that metrics_names.c has for it: dashboards made for another service expect these. If there
+ * are none, calls it once, with the series' own name. */
 void metrics_push_named(enum metric metric, const struct metric_push *push,
                         void (*to)(void *arg, const struct metric_push *push), void *arg);
 /* Writes the statsd name of a metric that metrics_names.c does not rename: that of its row, for counters without `_total`. */

@@ -70,8 +70,8 @@ unsigned pool_background_threads(unsigned pool_threads);
 void pool_set_limit(size_t max_queued);
 size_t pool_queued(void);
 /* True if jobs have waited for longer than `most_ms` and no thread has finished one meanwhile. For heavy jobs the time counts from the last
- * end of a heavy job, or of an item of its parallel work. For quick jobs it is the time that a job which does nothing, submitted by
- * an earlier call, has waited so far. */
+ * end of a heavy job, or of an item of its parallel work. For quick jobs, each call submits a job that does nothing, unless one waits
+ * already; the time is how long that job has waited. */
 bool pool_stalled(uint64_t most_ms);
 /* Aborts the process when quick jobs have found no thread for `most_ms`: then all threads are stuck, and only a restart helps. */
 void pool_end_if_stalled(uint64_t most_ms);
