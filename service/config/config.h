@@ -231,7 +231,7 @@ struct config {
     uint64_t sentry_index_capacity, gcs_token_capacity, s3_client_capacity; /* limits in entries, not bytes */
     uint64_t sentry_index_ttl_ns;
     uint64_t max_mapped_files; /* UINT64_MAX = half of vm.max_map_count */
-    /* after an upgrade: when cached files of the previous format, used meanwhile, are converted again; DURATION_NEVER = off */
+    /* after an upgrade, cached files of the previous format are used for this time before they are converted again */
     uint64_t upgrade_fallback_after_ns;
     uint64_t memory_idle_ns;
     uint64_t cache_max_size, cache_min_free_space; /* bytes; UINT64_MAX = no limit */

@@ -294,7 +294,8 @@ static enum sl_code run_in_worker(struct running *r)
  *
  * For a short conversion the loop itself sends the request to a worker and gets the answer: no thread of the pool has to wait for it. */
 
-static unsigned short_running; /* number of conversions that run in this way; for the loop thread */
+static unsigned
+    short_running; /* running conversions that the loop itself has given to workers (run_from_loop); loop thread */
 
 /* True if the loop may hand the conversion to a worker itself. Its input must be small, and only few of its tables so large that the loop
  * has to open their `files`. No job may wait for a thread of the pool, since the conversion would overtake it; and these conversions and

@@ -23,6 +23,7 @@ void isolation_split_launcher(void);
 /* Returns the process id of the launcher (the process that forks workers) that this process keeps, so that it knows it among its children;
  * -1 = none. */
 pid_t isolation_launcher_pid(void);
+/* After the fork that isolation_split_launcher has prepared: keeps the new launcher in the child, the old one in the parent. */
 void isolation_take_launcher(bool is_child);
 
 /* Starts the workers if the configuration asks for processes and the machine can confine them; else ends the launcher and logs why. Blocks

@@ -179,7 +179,7 @@ static void end_line(const char *kind, double rate, const struct metric_push *pu
     add_line();
 }
 
-/* Writes the values of a histogram, at most VALUES_PER_LINE per line; durations, kept in seconds, in milliseconds. */
+/* Writes the values of a histogram, at most VALUES_PER_LINE per line. Durations are kept in seconds, and written in milliseconds. */
 static void push_values(const struct metric_push *push)
 {
     double rate = push->values_seen ? (double)push->value_count / (double)push->values_seen : 1;

@@ -276,7 +276,7 @@ static enum sl_code add_listed(struct bundle_finding *f, struct sl_str directory
         if (!path.data || !origin_set_path(&bundle->file, path, f->arena))
             return sl_fail(error, SL_BUSY, "out of memory");
         struct sl_buf uri = {0};
-        /* of several bundles with a file the one with the greatest URI counts: names begin with the time, so the newest */
+        /* if several bundles have a file, that of the greatest URI is used: the newest, as names begin with the time */
         sl_buf_printf(&uri, "uploads://artifacts/" SL_STR_FMT, SL_STR_ARG(name));
         bundle->file.uri = sl_buf_move_to_arena(&uri, f->arena);
         if (!bundle->file.uri.data)

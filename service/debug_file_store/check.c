@@ -38,7 +38,7 @@ static enum debug_file_quality rate(struct sl_object *object, const struct sl_ob
 {
     if (info->format == SL_FORMAT_BREAKPAD)
         return QUALITY_BREAKPAD;
-    /* source bundles are not rated: all count as equally good, so a later one replaces an older one */
+    /* an upload replaces a stored file unless that is better; source bundles all get the same quality, so the latest one is kept */
     if (info->features.has_debug_info || info->format == SL_FORMAT_SOURCEBUNDLE)
         return QUALITY_LINES;
     if (!info->features.has_symbols)
@@ -162,7 +162,7 @@ static enum sl_code check_upload(struct conversion *conversion, const struct con
     if (sl_format_detect(file) != SL_FORMAT_UNKNOWN)
         return describe_objects(conversion, file, converter_options(call), found, error);
     found->count = 1;
-    /* auxiliary files are not rated: all have the same quality, so that a later one replaces an older one */
+    /* an upload replaces a stored file unless that is better; auxiliary files all get the same quality, so the latest one is kept */
     found->objects[0] = (struct checked_object){.quality = QUALITY_LINES, .kind = SL_KIND_OTHER};
     return describe_auxiliary(conversion, file, &found->objects[0].type, error);
 }

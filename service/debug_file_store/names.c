@@ -383,7 +383,7 @@ void uploaded_files_by_name(const struct uploaded_name_query *query, struct sl_a
     *found = (struct uploaded_files){.complete = true};
     if (!debug_files_are_open())
         return;
-    /* A base name with a slash in front can only equal a text that begins with a slash, and match a glob that is not empty. */
+    /* No base name with a slash in front matches an empty pattern, or equals a text that does not begin with a slash. */
     if (list.pattern && (!query->pattern.size || (!query->is_glob && *list.pattern != '/')))
         return;
     found->complete = list.pattern && names_are_ready();

@@ -555,8 +555,8 @@ static enum sl_code add_mapped(struct debug_file_adding *a, struct sl_error *err
     return code == SL_OK && a->path_count ? record(u, error) : code;
 }
 
-/* Sets result and HTTP status of the upload. Counts and logs the upload, unless it has failed for a reason that is not the file
- * (SL_MALFORMED). */
+/* Sets result and HTTP status of the upload. Counts and logs the upload if it has succeeded, or if the file was refused (SL_MALFORMED);
+ * other failures say nothing about the file. */
 static void conclude(struct debug_file_upload *u, enum sl_code code, uint64_t size)
 {
     static const char *const words[] = {"new", "duplicate", "worse", "refused"}; /* of enum debug_file_result */

@@ -514,8 +514,8 @@ static enum sl_code check_host(struct fetch_download *d, struct sl_str host, str
 }
 
 /* Waits while the host is in a pause that it has asked for (Retry-After), then takes a slot, which limits concurrent downloads; starts
- * again if the host has asked for another pause until the slot was free. SL_DOWNLOAD_ERROR if a pause is too long, or after MAX_PAUSES of
- * them. */
+ * again if the host has asked for another pause while this download waited for the slot. SL_DOWNLOAD_ERROR if a pause is too long, or after
+ * MAX_PAUSES of them. */
 static enum sl_code take_slot(struct sl_str host, struct fetch_slot *slot, struct sl_error *error)
 {
     for (unsigned i = 0;; i++) {

@@ -91,7 +91,7 @@ struct fetch_request {
  * and error->duration_ns says how long to cache the error. */
 enum sl_code fetch_get(const struct fetch_request *request, int fd, struct sl_error *error) SL_SUSPENDS;
 
-/* For progress displays: tells what the running transfer that has received most bytes has received; false if none runs. */
+/* For progress displays: describes the running transfer that has received the most bytes; false if none runs. */
 struct fetch_progress {
     uint64_t stored; /* bytes received so far */
     char item[256];  /* host and file name */

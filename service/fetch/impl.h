@@ -180,8 +180,9 @@ struct fetch_download {
     bool is_html;          /* by the Content-Type of the response */
 };
 
-/* How to go on after the head of a response: its body is the whole file; the first part of it; the file is empty; request it again without
- * a range; follow the redirect; fail for the status; fail with exchange.error. */
+/* How to go on after the head of a response. COMPLETE: its body is the whole file; PARTIAL: it is the first part of the file; EMPTY: the
+ * file is empty; WITHOUT_RANGE: request the file again without a range; REDIRECT: follow the redirect; BAD_STATUS: fail because of the
+ * status; REFUSED: fail with exchange.error. */
 enum verdict { COMPLETE, PARTIAL, EMPTY, WITHOUT_RANGE, REDIRECT, BAD_STATUS, REFUSED };
 
 struct exchange {
@@ -215,8 +216,8 @@ enum sl_code download_finish(struct fetch_download *d, struct sl_error *error) S
 enum sl_code parts_get(struct exchange *first, struct sl_error *error) SL_SUSPENDS;
 
 /* ---- address.c ---- */
-/* True if a connection to the address, or a URL with this host, is refused for the downloads of this connection pool: for URLs that clients
- * choose (DRIVER_RESTRICTED) most is, for requests of the service itself (DRIVER_OWN) nothing. */
+/* True if downloads of this connection pool may not connect to the address, or to the host of a URL. Most is refused to URLs that clients
+ * choose (DRIVER_RESTRICTED), and nothing to requests of the service itself (DRIVER_OWN). */
 bool address_refused(const struct sockaddr *address, enum driver_pool pool);
 bool address_host_refused(const char *host, enum driver_pool pool);
 bool address_reserved(const uint8_t bytes[16]); /* no public host uses it (RFC 6890) */

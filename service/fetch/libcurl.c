@@ -86,8 +86,7 @@ enum sl_code libcurl_load(struct sl_error *error)
     return failure.code;
 }
 
-/* Loads libcurl and ends the process if that fails. The failure is reached only by callers that have not called libcurl_load before, which
- * returns the error instead. */
+/* Loads libcurl, and ends the process if that fails. A caller that can report the error calls libcurl_load first, which returns it. */
 static void must_be_loaded(void)
 {
     struct sl_error error;
