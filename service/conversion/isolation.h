@@ -26,8 +26,9 @@ pid_t isolation_launcher_pid(void);
 /* After the fork that isolation_split_launcher has prepared: keeps the new launcher in the child, the old one in the parent. */
 void isolation_take_launcher(bool is_child);
 
-/* Starts the workers if the configuration asks for processes and the machine can confine them; else ends the launcher and logs why. Blocks
- * for some milliseconds until the first worker has told what confines it. */
+/* Starts the workers, and blocks for some milliseconds until the first one has told what confines it. If the configuration asks for
+ * threads, ends the launcher instead. If processes are configured but no worker can be started or confined, logs why: conversions then run
+ * in threads. */
 void isolation_open(const struct config *config);
 void isolation_configure(const struct config *config);
 /* Ends the workers and the launcher; call it when no conversion runs any more. */

@@ -1,6 +1,7 @@
 /* Unpacks compressed files, which a client or a source has sent: content codings and wrappers. */
 #include "conversion/conversion.h"
 
+/* True while the work budget is not used up (unpack_call.may_continue). */
 static bool has_time(void *budget)
 {
     return sl_budget_spend(budget, 1);

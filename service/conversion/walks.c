@@ -83,6 +83,7 @@ static bool function_at(const struct sl_walk_symbols *symbols, uint64_t address,
     return true;
 }
 
+/* True if both addresses, relative to the module, lie in one function of the symcache. */
 static bool is_same_function(const struct sl_walk_symbols *symbols, uint64_t a, uint64_t b)
 {
     uint32_t one, other;

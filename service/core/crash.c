@@ -129,6 +129,7 @@ static int take_module(struct dl_phdr_info *info, size_t size, void *unused)
     return 0;
 }
 
+/* Returns the loaded module that contains the address; NULL if there is none. */
 static struct crash_module *module_at(uintptr_t address)
 {
     for (size_t i = 0; i < crash.module_count; i++)
@@ -281,6 +282,7 @@ static void on_fatal(int number, siginfo_t *info, void *context)
         raise(number);
 }
 
+/* Callback of _Unwind_Backtrace that ends the walk at once. */
 static _Unwind_Reason_Code stop_walk(struct _Unwind_Context *context, void *arg)
 {
     (void)context, (void)arg;

@@ -21,6 +21,6 @@ void crash_open(void);
 /* Gives the calling thread an alternate signal stack (sigaltstack(2)), so that a stack overflow can be reported too. */
 void crash_thread(void);
 
-/* For signal handlers: prints the report and returns; nothing if crash_open was not called. If another thread is writing the report, waits
- * until that ends the process. */
+/* For signal handlers: notes the end of the process in the journal, prints the report and returns; nothing if crash_open was not called. If
+ * another thread is writing the report, waits until that ends the process. */
 void crash_report(int number, const siginfo_t *info);

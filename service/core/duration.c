@@ -64,6 +64,7 @@ static bool is_blank(char c)
 {
     return c == ' ' || c == '\t';
 }
+/* Returns the position of the first character from `at` on that is no blank. */
 static size_t skip_blanks(struct sl_str text, size_t at)
 {
     while (at < text.size && is_blank(text.data[at]))

@@ -163,6 +163,7 @@ static struct fiber_trace_ids *trace_hold(struct fiber_trace_ids *trace)
         trace->holders++;
     return trace;
 }
+/* Drops a reference to the trace; the last one frees it. NULL is allowed. */
 static void trace_release(struct fiber_trace_ids *trace)
 {
     if (trace && --trace->holders == 0)

@@ -49,6 +49,7 @@ struct log_site { /* state of the rate limit of one call site */
 
 /* Sets the levels from "info" or "info,fetch=debug,cache=trace"; false, without a change, when the text is of neither form. */
 bool log_set_levels(const char *levels);
+/* Sets the format of all lines. */
 void log_set_format(enum log_format format);
 bool log_set_file(const char *path, struct sl_error *error); /* NULL = stderr (for JSON: stdout) */
 /* Sets the file for lines of the module `access`; NULL = they go where all other lines go. */
@@ -64,6 +65,7 @@ struct log_report {
 void log_on_error(void (*callback)(const struct log_report *report));
 /* Writes an access log line that the caller has formatted, with its line end, to the destination of the module `access`. */
 void log_access_line(struct sl_str line);
+/* True if lines of this level are written for the module. */
 bool log_enabled(enum log_level level, const char *module);
 /* Writes a line, without a check of its level: call it by the macros below. `site` NULL: no rate limit. Adds the request id of the running
  * fiber, or of the thread, as the field `req`. */

@@ -27,6 +27,7 @@ static void put_char(struct log_line *line, char c)
 {
     log_format_put(line, &c, 1);
 }
+/* Appends a C string as it is. */
 static void put_cstr(struct log_line *line, const char *text)
 {
     log_format_put(line, text, strlen(text));

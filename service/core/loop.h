@@ -24,6 +24,7 @@ bool loop_descriptors_short(void);
 /* loop_run runs the loop until loop_stop(). loop_run_fiber runs the loop with `run(arg)` as a fiber, and returns when that has ended. */
 void loop_run(void);
 void loop_run_fiber(void (*run)(void *arg), void *arg);
+/* Ends loop_run. */
 void loop_stop(void);
 void loop_close(void); /* after loop_run: closes what loop_init has opened */
 

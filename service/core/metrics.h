@@ -41,6 +41,7 @@ struct metric_sample {
     unsigned bucket_count;
     unsigned long long buckets[20], count; /* buckets are not cumulative; `count` is the total */
 };
+/* Calls `each` for every series of a metric in this process, in arbitrary order. */
 void metrics_for_each(enum metric metric, void (*each)(void *arg, const struct metric_sample *sample), void *arg);
 /* Returns the sum of all series with these label values; NULL = any. */
 double metric_total(enum metric metric, const char *a, const char *b, const char *c);

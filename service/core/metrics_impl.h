@@ -83,7 +83,9 @@ static inline unsigned long long metric_bits(double value)
     return bits;
 }
 
+/* Writes the comment lines (HELP and TYPE) in front of the samples of a metric. */
 void metrics_write_header(struct sl_buf *out, const char *name, const char *type, const char *help, bool open_metrics);
+/* Writes the process_* metrics of this process, and the busy time of its loop. */
 void metrics_write_process(struct sl_buf *out, bool open_metrics);
 void metrics_write_times(struct sl_buf *out, bool open_metrics, double cpu_seconds, double busy_seconds);
 

@@ -18,5 +18,6 @@ bool network_address(struct sl_str text, uint8_t bytes[16]);
 struct sockaddr;
 bool network_sockaddr(const struct sockaddr *address, uint8_t bytes[16]);
 
+/* True if the address, as 16 bytes, lies in the network. */
 bool network_contains(const struct network *network, const uint8_t bytes[16]);
 bool network_is_v4(const uint8_t bytes[16]); /* true for ::ffff:1.2.3.4 */

@@ -379,6 +379,7 @@ static void job_done(struct pool_work *work)
     start_background();
 }
 
+/* Submits a job to the thread pool, for which a thread is free. */
 static void start_job(struct pool_task *job)
 {
     given[job->job_class]++;
@@ -610,11 +611,13 @@ static struct { /* an empty job, submitted to find out whether threads still run
     bool waits;
 } probe;
 
+/* The job of quick_stall_ms: does nothing. */
 static void probe_work(void *arg)
 {
     (void)arg;
 }
 
+/* On the loop: a thread has run the job of quick_stall_ms. */
 static void probe_done(void *arg)
 {
     (void)arg;

@@ -67,7 +67,9 @@ const struct sl_parallel *pool_parallel(void);
 /* Returns the number of threads for background jobs that a pool has besides `pool_threads` threads for other jobs. */
 unsigned pool_background_threads(unsigned pool_threads);
 
+/* Sets the number of waiting jobs from which on pool_can_accept is false (pool.max_queued). */
 void pool_set_limit(size_t max_queued);
+/* Returns the number of quick and heavy jobs that wait for a thread. */
 size_t pool_queued(void);
 /* True if jobs have waited for longer than `most_ms` and no thread has finished one meanwhile. For heavy jobs the time counts from the last
  * end of a heavy job, or of an item of its parallel work. For quick jobs, each call submits a job that does nothing, unless one waits

@@ -39,6 +39,7 @@ static void done(uv_work_t *request, int status)
     work->done(work);
 }
 
+/* Gives the work to libuv. `done` is called on the loop when a thread has finished it. */
 static void start(struct pool_work *work)
 {
     active += !work->background;

@@ -17,6 +17,7 @@ enum { ID_HEX = 32, SHA1_TEXT = 40, MAX_SCANNED = 10000, NAMES_AT_ONCE = 256 };
 
 /* ---- names ---- */
 
+/* Returns the path of a bundle below objects/; data NULL when out of memory. */
 static struct sl_str bundle_path(struct sl_arena *arena, struct sl_str sha1)
 {
     struct sl_buf path = {0};
@@ -42,6 +43,7 @@ static struct sl_str release_directory(struct sl_arena *arena, struct sl_str rel
     return sl_buf_move_to_arena(&name, arena);
 }
 
+/* Returns the directory that lists the bundles with a file of this debug id; data NULL when out of memory. */
 static struct sl_str id_directory(struct sl_arena *arena, struct sl_str hex)
 {
     struct sl_buf name = {0};

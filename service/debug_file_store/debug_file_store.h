@@ -28,6 +28,7 @@
 void debug_files_apply(struct config *config);
 void debug_files_close(void);
 bool debug_files_are_open(void);
+/* Returns the directory or bucket of the store. */
 const struct store_area *debug_files_area(void);
 /* Returns the source "uploads"; NULL: there is no store. Requests that name their own sources ask it after those. */
 const struct source *debug_files_source(void);

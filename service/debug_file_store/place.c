@@ -65,6 +65,7 @@ struct debug_file_writing {
     struct sl_bytes bytes;
 };
 
+/* On the pool: writes the bytes to a temporary file. A failed write is reported as a full disk, its usual cause. */
 static enum sl_code write_to_tmp(void *arg, struct sl_error *error)
 {
     const struct debug_file_writing *w = arg;
@@ -162,6 +163,7 @@ static enum sl_code settle_ids(struct debug_file_adding *a, struct sl_error *err
     return SL_OK;
 }
 
+/* Returns the ids of an object of a checked file, by which it is stored and found. */
 static struct object_id make_id(const struct checked_object *object)
 {
     return (struct object_id){.type = object->program,

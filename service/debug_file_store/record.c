@@ -7,6 +7,7 @@
 #include "base/json_fields.h"
 #include "base/json_write.h"
 
+/* Returns the name of a file's record in the store; data NULL when out of memory. */
 static struct sl_str record_name(struct sl_arena *arena, struct sl_str sha1)
 {
     struct sl_buf name = {0};

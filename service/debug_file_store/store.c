@@ -54,6 +54,7 @@ static bool is_wanted(const struct config *config)
     return access(objects, F_OK) == 0;
 }
 
+/* Makes the source "uploads", which reads the files below objects/ of the store. False when out of memory. */
 static bool make_source(void)
 {
     store.source = (struct source){

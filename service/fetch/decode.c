@@ -59,6 +59,7 @@ static enum sl_code sink_code(const struct decode_sink *sink)
     return sink->error->code;
 }
 
+/* Sets and returns the error for damaged input: `what` is the decoder's text. */
 static enum sl_code bad(struct decode_sink *sink, const char *what)
 {
     return sl_fail(sink->error, SL_MALFORMED, "%s", what);

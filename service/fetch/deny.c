@@ -35,6 +35,7 @@ enum {
 static struct sl_map hosts;
 static size_t sweep_at = SWEEP_AT;
 
+/* Returns the length of the window in which failures are counted. */
 static uint64_t window_ms(void)
 {
     return DURATION_MS(fetch_state.options.deny_window_ns);
@@ -47,6 +48,7 @@ static uint64_t bucket_ms(void)
     return ms ? ms : 1;
 }
 
+/* Returns the time between two probes of a blocked host. */
 static uint64_t probe_ms(void)
 {
     uint64_t ms = DURATION_MS(fetch_state.options.deny_probe_ns);
@@ -94,6 +96,7 @@ static struct deny_host *find_host(struct sl_str name)
     return host;
 }
 
+/* True if the options list the host as one that is never blocked. */
 static bool never_blocked(struct sl_str name)
 {
     for (size_t i = 0; i < fetch_state.options.deny_never_block_count; i++)

@@ -121,6 +121,7 @@ struct transfer {
 
 /* Counts and logs that the transfer was refused because of its address. */
 void transfer_note_restricted(const struct transfer *t);
+/* Creates the curl handle and starts the transfer. False when out of memory. */
 bool transfer_start(struct transfer *t);
 /* Waits for the next event of any of the transfers, and writes received bytes to disk. SL_TIMEOUT at `limit`, at a transfer's limit for the
  * head of its response, or if no byte of a body came for the stall timeout; SL_CANCELLED; or the error of writing. */
@@ -143,6 +144,7 @@ struct hop {         /* texts in the arena */
     const char *scheme, *host, *port, *user, *password; /* the host in lower case */
     bool is_other_host; /* reached by a redirect to another host: credentials are never sent again */
 };
+/* Parses an absolute http(s) URL into `hop`. SL_DOWNLOAD_ERROR if it is not one. */
 enum sl_code hop_parse(struct sl_arena *arena, const char *url, struct hop *hop, struct sl_error *error);
 /* Parses the header `Location` of a response to a request for `from` into `to`. Drops user info that it contains. */
 enum sl_code hop_follow(struct sl_arena *arena, const struct hop *from, const char *location, struct hop *to,
@@ -155,6 +157,7 @@ const char *hop_referer(struct sl_arena *arena, const struct hop *from, const st
 struct byte_range {
     uint64_t start, end, total; /* end inclusive */
 };
+/* Parses the value of a header Content-Range, "bytes 0-99/1000". False if it is invalid, or the total size is unknown. */
 bool byte_range_parse(const char *content_range, struct byte_range *range);
 enum { MAX_PARTS = 4 };
 /* Splits the rest of a file after the range `first` into at most MAX_PARTS parts; returns their number. */
@@ -238,6 +241,7 @@ void deny_close(void);
 struct fetch_slot {
     struct slot_host *host;
 };
+/* Takes a slot for a download from the host, and waits until one is free. SL_CANCELLED, or SL_BUSY when out of memory. */
 enum sl_code slot_take(struct sl_str host, struct fetch_slot *slot, struct sl_error *error) SL_SUSPENDS;
 void slot_give(struct fetch_slot *slot);
 void slots_close(void);

@@ -47,6 +47,7 @@ static void drop_idle(struct slot_host *host)
     free(host);
 }
 
+/* True if one more download may run, in all and from this host. */
 static bool has_free_slot(const struct slot_host *host)
 {
     return active < fetch_state.options.max_downloads && host->active < fetch_state.options.max_downloads_per_host;

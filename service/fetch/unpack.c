@@ -24,6 +24,7 @@ void unpack_set_runner(unpack_runner *runner)
 
 /* ---- the steps ---- */
 
+/* True until the deadline in `arg` has passed (unpack_call.may_continue). */
 static bool is_in_time(void *arg)
 {
     return clock_mono_ns() < *(const uint64_t *)arg;
@@ -230,6 +231,7 @@ struct wrapper_detection {
     enum unpack_format format;
 };
 
+/* On the pool: finds the compressed format of the file by its first bytes. */
 static void detect(void *arg)
 {
     struct wrapper_detection *d = arg;

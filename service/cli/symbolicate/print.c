@@ -456,8 +456,8 @@ static void put_missing(const struct symbolicated_answer *answer, struct sl_buf 
     }
 }
 
-/* Appends the answer for a native program: the crash; the stack of the last exception, the crashed thread, the other threads; modules and
- * errors. */
+/* Appends the answer for a native program: first the crash; then the stack of the last exception, the crashed thread and the other threads;
+ * then modules, errors and missing debug files. */
 static void print_program(struct answer_printer *p, struct sl_buf *out)
 {
     const struct symbolicated_answer *answer = p->answer;

@@ -407,7 +407,8 @@ static int list_local_paths(struct request_run *run)
     return 0;
 }
 
-/* Reads the request or event, the options and the JVM mappings, or opens local scripts. Returns an exit status, after a report unless 0. */
+/* Reads the request or event, and the options; then the mappings for a JVM request, or opens the local scripts for a JavaScript one.
+ * Returns an exit status, after a report unless 0. */
 static int request_prepare(struct request_run *run, struct sl_str text, enum input_kind kind)
 {
     int status = list_local_paths(run);

@@ -282,7 +282,7 @@ static size_t complete_size(const struct text_run *t, bool end)
         return whole;
     if (settled || (!full && log_input_waits(t->input, PAUSE_MS)))
         return settled;
-    return lines; /* only frames of a script, but no more input came for PAUSE_MS, or the part is full */
+    return lines; /* all lines, though they end with frames of a script: no more input came for PAUSE_MS, or the part is full */
 }
 
 /* Symbolicates the text of `path` (`-`: standard input) while it is read. Returns an exit status. */
