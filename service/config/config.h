@@ -219,7 +219,7 @@ struct config {
     bool jvm_chain_mappings;              /* the output frame of one mapping is looked up in the following ones */
     bool jvm_error_details;               /* responses say why a mapping was not used */
     bool dotnet_ask_pe;                   /* look for a Portable PDB inside the PE file of .NET modules without one */
-    /* report inlined calls in functions or code without lines, which PDB files may have */
+    /* report inlined calls also where a function, or the code at an address, has no line numbers, as in some PDB files */
     bool inlines_without_lines;
 
     bool enable_cache_cleanup;

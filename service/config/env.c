@@ -217,8 +217,8 @@ static void walk_member(struct resolver *r, struct value *map, size_t index, boo
     path_up(&r->path, up);
 }
 
-/* Resolves ${NAME} and files of secrets in a value and all values below it. `secret`: the value belongs to a secret key: a text that is no
- * reference is then noted (note_written). Stops when there are enough problems. */
+/* Resolves ${NAME} and files of secrets in a value and all values below it. With `secret` the value belongs to a secret key, and a text
+ * that is no reference is noted (note_written). Stops when there are enough problems. */
 static void env_walk(struct resolver *r, struct value *value, bool secret)
 {
     if (config_has_enough_problems(r->problems))

@@ -197,8 +197,8 @@ static int index_among(const struct value *value, const char *const *words)
     return -1;
 }
 
-/* True if the value is a valid text for the key: not empty unless the default is, one of the key's words, and accepted by the key's check.
- * Else reports what is wrong. */
+/* True if the value is a valid text for the key. It must be one of the key's words, if there are any, and accepted by the key's check; it
+ * may be empty only if the key's default is. Else reports what is wrong. */
 static bool good_text(struct config_reading *r, const struct value *value)
 {
     struct config_reading at = {r->config, r->key, value, r->problems}; /* `value` may be an element of r->value */

@@ -294,12 +294,12 @@ static enum sl_code run_in_worker(struct running *r)
  *
  * For a short conversion the loop itself sends the request to a worker and gets the answer: no thread of the pool has to wait for it. */
 
-static unsigned
-    short_running; /* running conversions that the loop itself has given to workers (run_from_loop); loop thread */
+/* Number of running conversions that the loop itself has given to workers (run_from_loop). For the loop thread. */
+static unsigned short_running;
 
 /* True if the loop may hand the conversion to a worker itself. Its input must be small, and only few of its tables so large that the loop
- * has to open their `files`. No job may wait for a thread of the pool, since the conversion would overtake it; and these conversions and
- * the busy threads must be fewer than the pool's threads. */
+ * has to open their `files`. No job may wait for a thread of the pool, since the conversion would overtake it. Such conversions and the
+ * busy threads together must be fewer than the pool's threads. */
 static bool is_short(const struct running *r, const struct conversion_description *about)
 {
     size_t files = 0;

@@ -45,8 +45,8 @@ static void drop_foreign_cpu(struct sl_minidump *dump, struct minidump_result *r
 }
 
 /* Completes the dump before its stacks are walked. Chooses the 32-bit stacks of WOW64 processes, reads stacks that the client (Breakpad,
- * Crashpad) has stored and, with `details`, makes the additional members of the answer. With `compat`, drops overlapping modules, and needs
- * `details` for 32-bit stacks, too, as Symbolicator does. False when out of memory. */
+ * Crashpad) has stored and, with `details`, makes the additional members of the answer. With `compat`, drops overlapping modules and uses
+ * 32-bit stacks only with `details`, as Symbolicator does. False when out of memory. */
 static bool complete_dump(struct sl_minidump *dump, struct sl_minidump_client *client,
                           const struct minidump_options *options, struct sl_arena *arena)
 {

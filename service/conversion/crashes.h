@@ -12,8 +12,7 @@ extern const struct converter converter_apple_report;
 extern const struct converter converter_minidump;
 struct minidump_options {
     bool details; /* add data that only minidumps have (`minidump.details` of the configuration) */
-    /* do as Symbolicator: drop overlapping modules, treat RISC-V as unknown, and use 32-bit stacks of WOW64 processes only with `details`
-     * */
+    /* do as Symbolicator: drop overlapping modules, treat RISC-V as unknown, use 32-bit stacks of WOW64 only with `details` */
     bool compat;
 };
 struct minidump_result {
@@ -46,8 +45,8 @@ struct core_analysis_result {
     bool has_used_code; /* INPUT_CODE has the ids of the module, and was used */
 };
 
-/* Sets crash.extras: process id, annotations, unloaded modules and others that only minidumps have, and the analysis of the crash. False
- * when out of memory. Pure. */
+/* Sets crash.extras to data that only minidumps have (process id, annotations, unloaded modules and more) and the analysis of the crash.
+ * False when out of memory. Pure. */
 bool crash_details(struct sl_minidump *dump, struct sl_arena *arena);
 
 /* Adds the analysis of the crash to crash.extras, which must have room for one more; nothing if the dump has no exception or the analysis

@@ -34,8 +34,8 @@ static bool check_result(const void *result)
 const struct converter converter_unpack = {"unpack", sizeof(struct unpack_options), sizeof(struct unpack_result),
                                            unpack, check_result};
 
-/* Has a converter, which may run in a worker process, decompress request->in into request->out or, with request->member, extract the member
- * with this name from the archive request->in. Sets request->result. */
+/* Decompresses request->in into request->out; with request->member, extracts the member of this name from the archive request->in. The
+ * converter for this may run in a worker process. Sets request->result. */
 enum sl_code conversion_unpack(struct unpack_request *request, struct sl_error *error)
 {
     /* the location is for the log */

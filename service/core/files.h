@@ -35,8 +35,7 @@ int64_t files_mtime_ns(const struct stat *st);
 /* ---- publishing ---- */
 
 /* Renames the file or directory `from` to `to`. Makes the directory of `to` (0750) if it is missing, and once more if another process finds
- * it empty and removes it meanwhile. `fd` is the open file, which is synced first according to `sync`; -1: its contents are synced already.
- * */
+ * it empty and removes it meanwhile. `fd` is the open file, which is synced first according to `sync`; -1: it is synced already. */
 bool files_publish(int fd, const char *from, const char *to, enum files_sync sync);
 
 /* Syncs a directory; true also if the file system does not support it. */

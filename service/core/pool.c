@@ -379,7 +379,7 @@ static void job_done(struct pool_work *work)
     start_background();
 }
 
-/* Submits a job to the thread pool, for which a thread is free. */
+/* Submits a job to the thread pool, and counts it in `given` until it has ended. */
 static void start_job(struct pool_task *job)
 {
     given[job->job_class]++;

@@ -26,8 +26,8 @@ struct found_bundle {
     struct remote_file file; /* for origin_fetch() */
     bool by_id;              /* found by the debug id; false: by the release */
 };
-/* Finds the newest bundles: with a file of the debug id (NULL: none is known), of the release and distribution, and of the release without
- * a distribution, in this order. Each list has the newest first, and at most MAX_FOUND_BUNDLES. */
+/* Finds three lists of bundles, which follow each other: those with a file of the debug id (NULL: none is known), those of the release and
+ * distribution, and those of the release without a distribution. Each list has the newest first, and at most MAX_FOUND_BUNDLES. */
 enum sl_code artifact_bundles_find(const struct artifact_release *release, const struct sl_debug_id *debug_id,
                                    struct sl_arena *arena, struct found_bundle **bundles, size_t *count,
                                    struct sl_error *error) SL_SUSPENDS;

@@ -421,7 +421,7 @@ static enum sl_code place_at(struct debug_file_adding *a, const struct object_id
 }
 
 /* Stores the upload under the paths of one of its objects. If the store or a configured source has a better file of its type, a debug file
- * that also has code is tried once more as the executable, which may be missing or worse. */
+ * that also has code is tried once more as an executable: the stored one may be missing or worse. */
 static enum sl_code place(struct debug_file_adding *a, const struct checked_object *object, struct sl_error *error)
 {
     /* 0 for all other types */

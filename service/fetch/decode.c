@@ -21,9 +21,9 @@ static bool begins_core(const uint8_t *data, size_t size)
     return size >= 18 && memcmp(data, magic, sizeof magic) == 0 && data[16] + data[17] == 4;
 }
 
-/* Appends decompressed bytes to the output file; all decoders call it. False, with sink->error set, if time is up, the file would be too
- * large, it grows more than `max_ratio` times (checked from RATIO_COUNTS_FROM bytes on, as small files may have high ratios), or the write
- * fails. With options->for_core, an output beyond max_size is SL_UNSUPPORTED instead of SL_MALFORMED. */
+/* Appends decompressed bytes to the output file; all decoders call it. False, with sink->error set, if time is up, the write fails, or the
+ * output exceeds max_size or grows more than max_ratio times (checked from RATIO_COUNTS_FROM bytes on, as small files may have high
+ * ratios). With options->for_core, core files may have any ratio, and beyond max_size the code is SL_UNSUPPORTED. */
 bool decode_write(struct decode_sink *sink, const void *data, size_t size)
 {
     const struct unpack_options *options = &sink->call->options;

@@ -231,8 +231,8 @@ static enum body_action decide(struct transfer *t)
     }
 }
 
-/* Retry-After is kept for 429 and 503. A 302 that gets here was not followed, as it leads to a login page (get_verdict). SL_NOT_FOUND has
- * no text, as the code says enough: there is no such file. */
+/* Retry-After is kept for 429 and 503. A 302 that gets here was not followed (get_verdict): it usually leads to a login page. SL_NOT_FOUND
+ * has no text, as the code says enough: there is no such file. */
 enum sl_code exchange_status(const struct exchange *e, struct sl_error *error)
 {
     const struct fetch_request *request = e->download->request;
@@ -479,8 +479,8 @@ static enum sl_code limit_ttl(uint64_t ms, enum sl_code code, struct sl_error *e
 }
 
 /* Repeats attempts until the result is final, their number is used up, the deadline would pass during the next pause, or the host asks
- * (Retry-After) for a pause longer than MAX_PAUSE_MS. The error is then cached for no longer than the pause that the host wants
- * (limit_ttl). */
+ * (Retry-After) for a pause longer than MAX_PAUSE_MS. The error is then cached only for the pause that the host wants or, after a status
+ * 429 without Retry-After, for TOO_MANY_MS (limit_ttl). */
 static enum sl_code attempts(struct fetch_download *d, struct sl_str host, struct sl_error *error)
 {
     unsigned most = d->request->attempts ? d->request->attempts : ATTEMPTS;

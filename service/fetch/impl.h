@@ -144,7 +144,7 @@ struct hop {         /* texts in the arena */
     const char *scheme, *host, *port, *user, *password; /* the host in lower case */
     bool is_other_host; /* reached by a redirect to another host: credentials are never sent again */
 };
-/* Parses an absolute http(s) URL into `hop`. SL_DOWNLOAD_ERROR if it is not one. */
+/* Parses an absolute http(s) URL into `hop`. SL_DOWNLOAD_ERROR if it is not one, or SL_BUSY when out of memory. */
 enum sl_code hop_parse(struct sl_arena *arena, const char *url, struct hop *hop, struct sl_error *error);
 /* Parses the header `Location` of a response to a request for `from` into `to`. Drops user info that it contains. */
 enum sl_code hop_follow(struct sl_arena *arena, const struct hop *from, const char *location, struct hop *to,
@@ -241,7 +241,7 @@ void deny_close(void);
 struct fetch_slot {
     struct slot_host *host;
 };
-/* Takes a slot for a download from the host, and waits until one is free. SL_CANCELLED, or SL_BUSY when out of memory. */
+/* Waits until a slot is free, in all and for this host, and takes it. SL_CANCELLED, or SL_BUSY when out of memory. */
 enum sl_code slot_take(struct sl_str host, struct fetch_slot *slot, struct sl_error *error) SL_SUSPENDS;
 void slot_give(struct fetch_slot *slot);
 void slots_close(void);

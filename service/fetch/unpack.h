@@ -53,9 +53,8 @@ enum unpack_format unpack_detect(struct sl_bytes head);
 
 /* ---- who runs it ---- */
 
-/* unpack_set_runner sets a function that has unpack_bytes called elsewhere (in a worker process) instead of on a pool thread, for the files
- * `in` and `out`; `in` is read from its beginning, `out` is empty. `time_ns` limits the CPU time (UINT64_MAX = no limit): beyond it
- * SL_TIMEOUT. */
+/* unpack_set_runner sets a function that has unpack_bytes called in a worker process instead of on a pool thread. It unpacks the file `in`,
+ * from its beginning, into the empty file `out`. `time_ns` limits the CPU time (UINT64_MAX = no limit): beyond it SL_TIMEOUT. */
 struct unpack_request {
     struct unpack_options options;
     struct sl_str member;

@@ -25,8 +25,7 @@ struct walked_dump {
     bool was_searched;                    /* at least one symbol source was searched */
     /* [thread][original_index]: the frame's return address; for frame 0 its program counter; [thread] is NULL if it was not walked */
     uint64_t **resume;
-    uint64_t *
-        *instruction; /* [thread][original_index]: address of the current instruction; in callers that of the call */
+    uint64_t **instruction;          /* [thread][original_index]: the current instruction; in callers, the call */
     struct sl_registers **registers; /* [thread][original_index]; [thread] is NULL if the walk kept no registers */
     size_t *counts;                  /* [thread]: number of walked frames, without inlined calls */
     size_t thread_count;             /* number of elements of each of the four arrays above */

@@ -173,8 +173,8 @@ static void put_machine_module(const struct dump_texts *t, const struct text_fra
     struct sl_buf unloaded = {0};
     if (!f->module.size)
         sl_minidump_put_unloaded(&t->walked->dump, f->instruction, &unloaded);
-    for (size_t i = 0; i < unloaded.size;
-         i++) /* sl_minidump_put_unloaded() writes `|` between offsets: here it separates fields */
+    /* sl_minidump_put_unloaded() writes `|` between offsets: here it separates fields */
+    for (size_t i = 0; i < unloaded.size; i++)
         unloaded.data[i] = unloaded.data[i] == '|' ? ',' : unloaded.data[i];
     put_field(t->out, f->module.size ? f->module : sl_buf_view(&unloaded), '|');
     t->out->failed |= unloaded.failed;

@@ -224,7 +224,7 @@ static size_t put_traces(struct sentry_event_reading *e, struct sl_json_writer *
             sl_json_put_key(w, "exception");
             put_exception(trace, w);
         }
-        if (e->kind == LOCAL_NATIVE) /* the event's mark of the crashed thread is not read: none is requesting */
+        if (e->kind == LOCAL_NATIVE) /* the event's mark of the crashed thread is not read */
             sl_json_member_boolean(w, "is_requesting", false);
         sl_json_member_array(w, "frames");
         size_t put = put_frames(e, &frames, &index, w);

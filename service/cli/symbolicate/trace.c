@@ -54,7 +54,7 @@ static bool is_of_platform(struct sl_str class)
 enum { RECENT_BITS = 12 };
 
 struct recent_class {
-    uint64_t first, last; /* together the whole name, up to 16 bytes; of a longer name its hash and its last 8 bytes */
+    uint64_t first, last; /* the whole name if it has up to 16 bytes, else its hash and its last 8 bytes */
     size_t size;          /* of the name; 0: empty slot */
     bool is_of_platform;
 };
