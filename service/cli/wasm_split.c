@@ -236,8 +236,8 @@ static void raw_id(const struct wasm_splitting *s, struct sl_buf *hex)
     sl_buf_free(&raw);
 }
 
-/* Prints one JSON object about the module. `id`: its build id in hex, whose first 16 bytes, padded with zeros, are the debug id; `raw`: the
- * id that JavaScript SDKs send; `out`: the file of the module, of `size` bytes. */
+/* Prints one JSON object about the module. `id` is its build id in hex; the debug id is the first 16 bytes of that, padded with zeros.
+ * `raw` is the id that JavaScript SDKs send, `out` the file of the module, of `size` bytes. */
 static void split_print_json(const struct wasm_splitting *s, struct sl_str id, struct sl_str raw, const char *out,
                              size_t size)
 {

@@ -226,7 +226,7 @@ struct config {
     uint64_t cache_cleanup_interval_ns;
     struct cache_lifetimes downloaded, derived, index, diagnostics, transcoded;
     bool restart_retries_malformed;
-    /* limits of the cache entries kept in memory, in bytes: of these kinds, and (default_capacity) of each other kind */
+    /* bytes of cache entries that are kept in memory: a limit for each of these kinds; default_capacity: for each other kind */
     uint64_t object_meta_capacity, source_index_capacity, bundled_files_capacity, default_capacity;
     uint64_t sentry_index_capacity, gcs_token_capacity, s3_client_capacity; /* limits in entries, not bytes */
     uint64_t sentry_index_ttl_ns;
@@ -408,8 +408,8 @@ void config_note_override(struct config *config, const char *key, bool environme
  * of the first key in it that the file sets. Line 0 if the file sets none. */
 struct value config_position(const struct config *config, const char *key);
 
-/* Appends "<name>:<line>:<column>: error: <path>: <what>\n" for each problem (or "warning:", "info:"), at most 20 errors and 20 warnings,
- * then how many more there are. Leaves out an unknown position or path; escapes control bytes. */
+/* Appends a line "<name>:<line>:<column>: error: <path>: <what>" for each problem; others than errors have "warning:" or "info:" there.
+ * After 20 errors, or 20 warnings, says only how many more there are. Leaves out an unknown position or path; escapes control bytes. */
 void config_format_problems(const char *name, const struct value_problems *problems, struct sl_buf *out);
 
 /* Writes every key with its type, default and meaning, in Markdown: doc/configuration.md. False when out of memory. */

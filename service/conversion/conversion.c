@@ -223,8 +223,9 @@ static unsigned count_worker_threads(void)
     return threads > busy ? (unsigned)(threads - busy) + 1 : 1;
 }
 
-/* Makes the input that a worker gets. Bytes that are too many to be copied into the request are sent as a descriptor: that of the input, or
- * if their file is known (input->place), a new one, stored in `*opened` for release_inputs(). */
+/* Makes the input that a worker gets. Bytes that are too many to be copied into the request are sent as a descriptor. If their file is
+ * known (input->place), opens it and stores the new descriptor in `*opened` for release_inputs(); else the descriptor is that of the
+ * input. */
 static struct worker_input make_worker_input(const struct converter_input *input, int *opened)
 {
     if (input->place && input->bytes.size > WORKER_MAX_INLINE)
@@ -412,8 +413,8 @@ static void log_limit(const struct running *r, const struct conversion_descripti
                  LOG_U64("bytes", about->size), LOG_ERR(r->error));
 }
 
-/* Adds the conversion to the metrics, labelled with the kind of the cache entry and how it ended: the name of `code`, or over_time,
- * over_memory, crashed (the worker died). */
+/* Adds the conversion to the metrics, labelled with the kind of the cache entry and with how it ended. That is over_time, over_memory,
+ * crashed (the worker died), or else the name of `code`. */
 static void count_conversion(const struct running *r, const struct conversion_description *about, enum sl_code code)
 {
     const char *kind = about->kind, *result = sl_code_name(code);

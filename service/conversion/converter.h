@@ -118,8 +118,9 @@ enum sl_code converter_run_here(const struct converter *converter, const struct 
 /* Views a struct as the options of a call; it must outlive the call. */
 #define CONVERTER_OPTIONS(value) ((struct sl_bytes){(const uint8_t *)&(value), sizeof(value)})
 
-/* Add an input: _bytes and _text from memory (data NULL = empty input), _mapped from the file `place`, _part mapped from an open file at an
- * offset, _file an open file that conversion_run maps. The caller keeps memory, mapping and descriptor until the call ends. */
+/* Add an input. _bytes and _text: from memory (data NULL = an empty input). _mapped: mapped from the file `place`. _part: mapped from an
+ * open file, from an offset on. _file: an open file, which conversion_run maps. The caller keeps memory, mapping and descriptor until the
+ * call ends. */
 void converter_add_bytes(struct converter_call *call, enum input_role role, struct sl_bytes bytes);
 void converter_add_text(struct converter_call *call, enum input_role role, struct sl_str text);
 void converter_add_mapped(struct converter_call *call, enum input_role role, struct sl_bytes bytes,

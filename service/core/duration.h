@@ -10,8 +10,8 @@ bool duration_parse(struct sl_str text, uint64_t *ns);
 /* Writes the exact form: non-zero parts joined by blanks, "4m 33s", "1day", "0s". */
 void duration_format(uint64_t ns, struct sl_buf *out);
 
-/* Writes the form for error messages, "200ms", "300s", "1.5s": one number, in the largest of the units s, µs, ms and ns in which it is at
- * least 1. */
+/* Writes the short form for error messages, "200ms", "300s" or "1.5s". It is one number, in the largest of the units s, ms, µs and ns in
+ * which it is at least 1. */
 void duration_format_short(uint64_t ns, struct sl_buf *out);
 
 /* Parses "64KiB", "1GiB", "512 MB", or plain bytes. False when the text is no size or overflows; `*bytes` may then have been changed. */

@@ -101,8 +101,8 @@ void fiber_suspend_uncancellable(void) SL_SUSPENDS;
 /* Names what the running fiber is about to wait for ("memory"); the name holds until the fiber is woken. Reports of the service's state
  * show it. `what` is not copied. */
 void fiber_set_wait_reason(const char *what);
-/* Returns the wait reason of the first fiber of the group, else of its child groups, that waits and has set one with fiber_set_wait_reason;
- * NULL if there is none. */
+/* Returns the wait reason (fiber_set_wait_reason) of the first fiber found that waits and has set one: in the group, else in its child
+ * groups. NULL if there is none. */
 const char *fiber_group_wait_reason(const struct fiber_group *group);
 
 /* Makes a parked fiber run again in this or the next turn of the loop. Waking a fiber twice before it runs counts once. Waking

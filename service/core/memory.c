@@ -106,8 +106,8 @@ static bool fits_now(uint64_t need)
     return now <= most && need <= most - now;
 }
 
-/* Grants memory to the fibers that wait for it, first come, first served: it stops at the first whose need does not fit now, so that
- * smaller ones do not overtake it for ever. */
+/* Grants memory to the fibers that wait for it, first come, first served. Stops at the first whose need does not fit now, so that smaller
+ * needs do not overtake it for ever. */
 static void grant(void)
 {
     for (struct memory_waiter *w; (w = SL_LIST_FIRST(&waiters, struct memory_waiter, link)) && fits_now(w->need);) {

@@ -35,8 +35,8 @@ static atomic_bool keeps_values, has_mozilla_names;
 
 static pthread_mutex_t insert_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Returns the FNV-1a hash of the label values; each ends with the byte 0xFF, which UTF-8 does not have, so that ("a", "b") and ("ab", "")
- * differ. */
+/* Returns the FNV-1a hash of the label values. The byte 0xFF, which UTF-8 does not have, follows each of them, so that ("a", "b") and
+ * ("ab", "") differ. */
 static uint64_t hash_labels(const char *const values[MAX_LABELS])
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -49,7 +49,7 @@ static uint64_t hash_labels(const char *const values[MAX_LABELS])
 }
 
 /* Allocates zeroed memory for a store. A store in shared memory (size not 0) hands out its own memory from the start to the end, and never
- * takes any back; when that is used up, and for other stores, the memory is from calloc. */
+ * takes any back. When that is used up, and for other stores, calls calloc. */
 static void *store_alloc(struct metrics_store *store, size_t size)
 {
     size_t most = store->size, padded = (size + 15) & ~(size_t)15;
@@ -397,8 +397,8 @@ struct cache_access_sums {
     } caches[ACCESS_CACHES];
 };
 
-/* Adds `added` look-ups, those of `series`, to the sums of their cache (label 0) for each StatsD name in access_names that counts the layer
- * which has answered them (label 1). */
+/* Adds the `added` look-ups of `series` to the sums of its cache (label 0). There is a sum for each StatsD name in access_names: only those
+ * names get the look-ups that count the layer which has answered them (label 1). */
 static void add_access(struct cache_access_sums *all, const struct metric_series *series, uint64_t added)
 {
     size_t at = 0;

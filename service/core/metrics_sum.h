@@ -1,5 +1,5 @@
-/* Combines the metrics of several processes in one text. Counters, histograms and most gauges are summed; of gauges whose row in
- * metrics.def says so (`sum`) the minimum or maximum is taken. Reads and writes Prometheus' text format 0.0.4 and OpenMetrics 1.0. Any
+/* Combines the metrics of several processes in one text. Counters, histograms and most gauges are summed. For a gauge whose row in
+ * metrics.def says so (`sum`), the minimum or maximum is taken. Reads and writes Prometheus' text format 0.0.4 and OpenMetrics 1.0. Any
  * thread. */
 #pragma once
 

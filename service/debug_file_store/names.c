@@ -64,8 +64,8 @@ bool names_are_ready(void)
 
 /* ---- entries ---- */
 
-/* Encodes a module name as the name of a directory: bytes that such a name, or one of an object in a bucket, cannot have become =XX, like
- * "=2F" for '/'; so do '.' at the beginning, as no name may be "." or "..", and bytes beyond ASCII if the text is not UTF-8. */
+/* Encodes a module name as the name of a directory. Bytes that names of directories, or of objects in a bucket, cannot have become =XX:
+ * "=2F" for '/'. So does '.' at the beginning, as no name may be "." or "..". If the text is not UTF-8, so do all bytes beyond ASCII. */
 static void encode(struct sl_str text, struct sl_buf *out)
 {
     bool is_utf8 = sl_str_is_utf8(text);
@@ -154,8 +154,8 @@ struct record_search {
     uint64_t end_ns;
 };
 
-/* Sets the format of the module (program or library) that a file of this type is, or has debug information about; false for other files:
- * bundles, mappings and Breakpad files. */
+/* Sets the format of the module (program or library) that a file of this type belongs to: the file is the module, or has debug information
+ * about it. False for other files: bundles, mappings and Breakpad files. */
 static bool module_format(struct sl_str type, enum sl_format *format)
 {
     static const enum sl_format formats[FILE_TYPES] = {

@@ -34,8 +34,8 @@ struct tmp_job {
     struct symbfile_failure failure;
 };
 
-/* Creates a temporary file of the store; on the pool. If the store is a directory, first checks that this has room (the limits are those of
- * the symbfile store, which is in the same directory); a bucket does not fill up. SL_UNSUPPORTED: the directory is full. */
+/* On the pool: creates a temporary file of the store. If the store is a directory, first checks that there is room, by the limits of the
+ * symbfile store, which is in the same directory; a bucket does not fill up. SL_UNSUPPORTED: the directory is full. */
 static enum sl_code make_tmp(void *arg, struct sl_error *error)
 {
     struct tmp_job *job = arg;
@@ -353,8 +353,8 @@ static enum sl_code copy_file(void *arg, struct sl_error *error)
     return code;
 }
 
-/* Stores the upload under a name, in place of `stored`: the received file itself the first time (after that file->fd is -1), then copies of
- * it. `*conflict`: nothing was stored, as another node has stored a file there since `stored` was read. */
+/* Stores the upload under a name, in place of `stored`. The first call for an upload stores the received file itself, after which file->fd
+ * is -1; later calls store copies. `*conflict`: nothing was stored, as another node has stored a file there since `stored` was read. */
 static enum sl_code publish(struct debug_file_adding *a, struct sl_str name, const struct stored_file *stored,
                             bool *conflict, struct sl_error *error)
 {

@@ -35,8 +35,8 @@ static bool v4_is_reserved(const uint8_t address[4])
 /* The first 12 bytes of NAT64 addresses: IPv6 addresses that stand for an IPv4 address, 64:ff9b::/96 (RFC 6052, 2.1). */
 static const uint8_t nat64[12] = {0x00, 0x64, 0xff, 0x9b};
 
-/* True if no public host uses the address. IPv4 addresses, also those in a NAT64 address (64:ff9b::/96), are looked up in v4_reserved. Of
- * IPv6 only global unicast addresses (2000::/3) are public, without those for documentation (2001:db8::/32) and 6to4 (2002::/16), which
+/* True if no public host uses the address. An IPv4 address, also one in a NAT64 address (64:ff9b::/96), is looked up in v4_reserved. An
+ * IPv6 address is public if it is global unicast (2000::/3), but not if it is for documentation (2001:db8::/32) or 6to4 (2002::/16), which
  * leads to an IPv4 address. */
 bool address_reserved(const uint8_t bytes[16])
 {

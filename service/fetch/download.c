@@ -45,7 +45,7 @@ static bool is_field_value(struct sl_str value)
     return true;
 }
 
-/* True for header fields of connection, framing and ranges, which a source's configuration must not set: it could corrupt responses to
+/* True for header fields of connection, framing and ranges, which a source's configuration must not set: they could corrupt responses to
  * another source on a shared connection (RFC 9112, 11.2). */
 static bool is_reserved_header(struct sl_str name)
 {
@@ -462,8 +462,8 @@ static uint32_t random_below(uint32_t below)
     return getrandom(&number, sizeof number, GRND_NONBLOCK) == sizeof number ? number % below : 0;
 }
 
-/* Returns the pause after attempt `i` (from 1). If the request sets its number of attempts, the pause is random: up to 1, 2, 4 and then 8
- * s, so that clients whose requests failed together do not retry together. */
+/* Returns the pause after attempt `i`, counted from 1. If the request sets its number of attempts, the pause is random, so that clients
+ * whose requests failed together do not retry together: up to 1 s after the first attempt, then up to 2, 4 and 8 s. */
 static uint64_t retry_pause_ms(const struct fetch_download *d, unsigned i)
 {
     return d->request->attempts ? random_below((1000u << (i < 4 ? i - 1 : 3)) + 1) : RETRY_PAUSE_MS;

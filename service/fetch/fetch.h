@@ -42,9 +42,9 @@ void fetch_init(const struct fetch_options *options);
 /* Loads libcurl and resolves the hosts of the environment's proxies, which may block; otherwise the first download does it.
  * SL_INTERNAL if libcurl cannot be loaded; then every download fails with it. On the loop's thread. */
 enum sl_code fetch_start(struct sl_error *error);
-/* Sets a function that is called, on the loop's thread, for each download that fails because of its server: connection refused, unknown
- * host, too slow, 5xx; not for files that do not exist or need credentials. `server` is "host:port", without the default port of its
- * scheme; `why` is a phrase that begins in lower case. NULL: no function. */
+/* Sets a function that is called, on the loop's thread, for each download that fails because of its server: the connection was refused, the
+ * host is unknown, the answer was too slow or had a status 5xx. It is not called for files that do not exist or need credentials. `server`
+ * is "host:port", without the default port of its scheme; `why` is a phrase that begins in lower case. NULL: no function. */
 typedef void fetch_failure_listener(void *arg, const char *server, const char *why);
 void fetch_on_failure(fetch_failure_listener *listener, void *arg);
 /* Sets new options, for downloads that begin later. */

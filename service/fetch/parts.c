@@ -7,8 +7,8 @@
 
 enum { MAX_EXCHANGES = 1 + MAX_PARTS };
 
-/* Called when the head of a response for a further range is complete: the body is stored only if it is exactly the requested range, of a
- * file of the same size, in the same content coding as the first response. Any other body would damage the file. */
+/* Called when the head of a response for a further range is complete. The body is stored only if it is exactly the requested range of a
+ * file of the same size, in the same content coding as that of the first response: any other body would damage the file. */
 static enum body_action decide_part(struct transfer *t)
 {
     struct exchange *e = t->arg;

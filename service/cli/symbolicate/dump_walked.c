@@ -324,8 +324,8 @@ static struct sl_str copy_text(struct sl_arena *arena, struct sl_str text)
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
-/* Stores the function that a stack word points into (names_wanted.take): of a chain of inlined calls the outermost, the function that was
- * compiled as such. False when out of memory. */
+/* Stores the function that a stack word points into (names_wanted.take). In a chain of inlined calls that is the outermost one, which was
+ * compiled as a function. False when out of memory. */
 static bool store_name(void *arg, size_t index, const struct answer_frame *calls, size_t count)
 {
     struct walked_dump *w = ((struct stack_word_names *)arg)->walked;

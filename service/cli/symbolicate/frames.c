@@ -33,8 +33,8 @@ void table_fit(unsigned columns)
     max_columns = columns;
 }
 
-/* Shrinks the widest text columns, one character at a time, until the table has at most max_columns (0: unlimited); none below SHORTEST,
- * and never columns of numbers. */
+/* Shrinks the widest text columns, one character at a time, until the table has at most max_columns (0: unlimited). No column becomes
+ * narrower than SHORTEST, and columns of numbers keep their width. */
 static void fit_widths(const struct print_table *t, int *widths)
 {
     enum { SHORTEST = 16 };

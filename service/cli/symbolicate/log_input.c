@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Detects the encoding of a log by its first bytes: by a byte order mark; without one, four bytes of which every second is NUL are taken
- * for ASCII characters in UTF-16. */
+/* Detects the encoding of a log by its first bytes. Without a byte order mark, four bytes of which every second one is NUL are taken for
+ * ASCII characters in UTF-16. */
 static void log_encoding_find(struct log_encoding *e, const uint8_t *bytes, size_t size)
 {
     bool little = size >= 2 && bytes[0] == 0xFF && bytes[1] == 0xFE;

@@ -1,4 +1,5 @@
-/* `symloom symbolicate`: looks up functions for many addresses at once, those of profiles, of sampling reports and in stack memory. */
+/* `symloom symbolicate`: looks up the functions at many addresses at once: the addresses in profiles and sampling reports, and the words in
+ * stack memory. */
 #include "cli/symbolicate/names.h"
 
 #include "api/named_file.h"

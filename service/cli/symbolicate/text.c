@@ -57,8 +57,8 @@ static void add_local_files(struct text_run *t, struct sl_str name)
     sl_arena_free(&arena);
 }
 
-/* Finds the ids of a module of which the text has only the name (local_text.find_id): with --local-debug-info by the file at its path on
- * this machine, else by a file of the symbol paths. False if there is none. */
+/* Finds the ids of a module of which the text has only the name (local_text.find_id): in a file of the symbol paths or, with
+ * --local-debug-info, in the file at its path on this machine. False if there is none. */
 static bool find_id(void *arg, struct sl_str name, struct object_id *id)
 {
     struct text_run *t = arg;
@@ -235,8 +235,8 @@ static int put_part(struct text_run *t, struct sl_str lines, bool is_last)
         sl_text_end(&t->reader);
         sl_text_begin(&t->reader);
     }
-    /* after a list of modules every part is read, as it can go on with the list; also with JVM mappings, whose frames has_frames() does not
-     * look for */
+    /* after a list of modules every part is read, as the list may go on in it; with JVM mappings, too, as has_frames() does not look for
+     * JVM frames */
     if (t->trace || t->reader.in_module_line || t->reader.module_count || has_frames(t, lines)) {
         t->part.text = lines;
         t->part.is_part = !is_last;

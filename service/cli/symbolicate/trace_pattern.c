@@ -281,8 +281,8 @@ static void put_source_number(const struct sl_jvm_frame *frame, struct sl_buf *o
         out->size--;
 }
 
-/* Appends what replaces one matched part of the line. `frame` is a call of a method; or, without `method`, only a class, for lines about
- * exceptions and fields: then file, line and method are copied. */
+/* Appends what replaces one matched part of the line. `frame` is a call of a method. For lines about exceptions and fields it is only a
+ * class, without `method`: then file, line and method are copied. */
 static void put_meaning(const struct trace_pattern *p, const struct trace_location *place,
                         const struct sl_jvm_frame *frame, struct sl_buf *out)
 {
