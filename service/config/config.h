@@ -408,7 +408,7 @@ void config_note_override(struct config *config, const char *key, bool environme
  * of the first key in it that the file sets. Line 0 if the file sets none. */
 struct value config_position(const struct config *config, const char *key);
 
-/* Appends a line "<name>:<line>:<column>: error: <path>: <what>" for each problem; others than errors have "warning:" or "info:" there.
+/* Appends a line for each problem: "<name>:<line>:<column>: error: <path>: <what>", or with "warning:" or "info:" instead of "error:".
  * After 20 errors, or 20 warnings, says only how many more there are. Leaves out an unknown position or path; escapes control bytes. */
 void config_format_problems(const char *name, const struct value_problems *problems, struct sl_buf *out);
 
@@ -429,8 +429,8 @@ size_t config_differences(const struct config *a, const struct config *b, const 
  * listed with the first. False if the text is no such number. */
 bool config_peer_number(struct sl_str text, uint16_t *number);
 
-/* Two signs that the program runs in a container, which changes defaults: SYMLOOM_CONTAINER=1 is set; or /.dockerenv exists or
- * /proc/self/cgroup contains "/docker", which counts only without a configuration file. */
+/* Two signs that the program runs in a container, which changes defaults. _is_set: SYMLOOM_CONTAINER=1 is set. _is_detected: /.dockerenv
+ * exists, or /proc/self/cgroup contains "/docker"; this counts only without a configuration file. */
 bool config_container_is_set(void);
 bool config_container_is_detected(void);
 

@@ -49,8 +49,8 @@ struct value yaml_key_position(struct sl_str key);
  * section 10.3.2. Other texts stay strings. The text must be NUL-terminated. */
 void scalar_resolve(struct value *value);
 
-/* Describes a value for messages: "\"7dayz\"", "5", "a list"; truncated to 80 bytes; a URL without user info and query. Returns `out`, or a
- * constant text. */
+/* Describes a value for messages: "\"7dayz\"", "5", "a list". Cuts long values to 80 bytes, and leaves out user info and query of a URL.
+ * Returns `out`, or a constant text. */
 const char *scalar_describe(const struct value *value, char out[120]);
 
 /* ---- keys.c ---- */
@@ -156,8 +156,8 @@ void text_escape(struct sl_buf *out, struct sl_str text, bool quotes);
 
 /* ---- env.c ---- */
 
-/* Replaces strings that are exactly ${NAME} by that environment variable, converted to the type of their key; and a key `x_file`, if `x` is
- * a secret key, by `x` with the text of the named file. Reports values that cannot be replaced and leaves them: config.c drops later
+/* Replaces strings that are exactly ${NAME} by that environment variable, converted to the type of their key. Replaces a key `x_file`, if
+ * `x` is a secret key, by `x` with the text of the named file. Reports values that cannot be replaced and leaves them: config.c drops later
  * problems at the same position. Records values from the environment in config->origins. Sets `*written` to the dotted key of the first
  * secret that is written in the configuration file itself, in the arena of the problems, or to NULL. */
 void env_resolve(struct config *config, struct value *root, struct value_problems *problems, const char **written);

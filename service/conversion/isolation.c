@@ -102,9 +102,9 @@ bool isolation_prepare(const struct converter *const *converters, size_t count, 
     return isolation.launcher;
 }
 
-/* Returns the most bytes that the inputs of one job may have: the largest of four downloads (an object file with its companions), an upload
- * of symbfiles, and what a client may send. 0 = no limit, if one of these configured sizes is near UINT64_MAX, which stands for "no
- * limit". */
+/* Returns the most bytes that the inputs of one job may have. That is the greatest of these: four downloads (an object file with its
+ * companions), an upload of symbfiles, and a file that a client may send. Returns 0, no limit, if one of these configured sizes is near
+ * UINT64_MAX, which stands for "no limit". */
 static uint64_t most_input(const struct config *config)
 {
     const uint64_t sizes[] = {config->symbfile.max_set_bytes, config->crash_file_body_max_bytes,

@@ -74,7 +74,7 @@ static void crash_add_number(struct crash_line *line, uint64_t value, unsigned b
     add_bytes(line, digits + at, sizeof digits - at);
 }
 
-/* Writes the line to both descriptors (-1 = none), with nothing but write(2), as the heap may be damaged, and empties it. */
+/* Writes the line to both descriptors (-1 = none) and empties it. Uses nothing but write(2), as the heap may be damaged. */
 static void crash_put(const int fds[2], struct crash_line *line)
 {
     line->text[line->size++] = '\n';

@@ -47,7 +47,8 @@ struct log_site { /* state of the rate limit of one call site */
     uint32_t count, suppressed;
 };
 
-/* Sets the levels from "info" or "info,fetch=debug,cache=trace"; false, without a change, when the text is of neither form. */
+/* Sets the levels from a text like "info" or "info,fetch=debug,cache=trace". False, and nothing is changed, if the text is of neither
+ * form. */
 bool log_set_levels(const char *levels);
 /* Sets the format of all lines. */
 void log_set_format(enum log_format format);

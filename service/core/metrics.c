@@ -397,8 +397,8 @@ struct cache_access_sums {
     } caches[ACCESS_CACHES];
 };
 
-/* Adds the `added` look-ups of `series` to the sums of its cache (label 0). There is a sum for each StatsD name in access_names: only those
- * names get the look-ups that count the layer which has answered them (label 1). */
+/* Adds the `added` look-ups of `series` to the sums of its cache (label 0). Each StatsD name in access_names has a sum, which gets the
+ * look-ups if the name counts the layer (label 1) that has answered them. */
 static void add_access(struct cache_access_sums *all, const struct metric_series *series, uint64_t added)
 {
     size_t at = 0;

@@ -84,9 +84,9 @@ static bool source_sets_header(const struct fetch_download *d, const struct hop 
     return false;
 }
 
-/* Makes the header list for a hop (one URL of a chain of redirects): the headers of the source's configuration, unless the hop leads to
- * another host, then our own except those that the source sets. `referer`, `range`, `if_range`: NULL = none. NULL and an error when out of
- * memory. */
+/* Makes the header list for a hop (one URL of a chain of redirects). First come the headers of the source's configuration, unless the hop
+ * leads to another host; then our own, except those that the source sets. `referer`, `range`, `if_range`: NULL = none. NULL and an error
+ * when out of memory. */
 static struct curl_slist *request_headers(const struct fetch_download *d, const struct hop *hop, const char *referer,
                                           const char *range, const char *if_range, struct sl_error *error)
 {
@@ -513,7 +513,7 @@ static enum sl_code check_host(struct fetch_download *d, struct sl_str host, str
     return code;
 }
 
-/* Waits while the host is in a pause that it has asked for (Retry-After), then takes a slot, which limits concurrent downloads; starts
+/* Waits while the host is in a pause that it has asked for (Retry-After), then takes a slot, which limits concurrent downloads. Starts
  * again if the host has asked for another pause while this download waited for the slot. SL_DOWNLOAD_ERROR if a pause is too long, or after
  * MAX_PAUSES of them. */
 static enum sl_code take_slot(struct sl_str host, struct fetch_slot *slot, struct sl_error *error)

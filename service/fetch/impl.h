@@ -194,10 +194,10 @@ struct exchange {
     const struct hop *hop;
     bool ranged;
     enum verdict verdict;
-    struct byte_range range; /* the range received (PARTIAL); of an exchange for a further part, the range requested */
+    struct byte_range range; /* PARTIAL: the range received; in an exchange for a further part: the one requested */
     struct sl_error error;   /* for REFUSED */
 };
-/* Starts the request for e->hop; the caller has set e->download and, of e->transfer, the limits and `decide`. `referer`, `range` and
+/* Starts the request for e->hop. The caller has set e->download, and in e->transfer the limits and `decide`. `referer`, `range` and
  * `if_range` are values of header fields; NULL = none. SL_BUSY when out of memory; SL_DOWNLOAD_ERROR if the host is an address that is
  * refused. Call exchange_end in any case. */
 enum sl_code exchange_start(struct exchange *e, const char *referer, const char *range, const char *if_range,

@@ -159,8 +159,8 @@ static enum sl_code copy_answer(const struct ttl_cache_entry *entry, struct sl_a
     return copy ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
-/* Makes sure that the entry has an answer (text or error) for this fiber: a cached one, or one that another fiber has got while this one
- * waited, or one that it gets itself by `ask`. While another fiber renews a text, the old one is used until it expires. If the asking fiber
+/* Makes sure that the entry has an answer (text or error) for this fiber. It may be cached, or another fiber may have got it while this one
+ * waited; else this fiber gets it by `ask`. While another fiber renews a text, the old one is used until it expires. If the asking fiber
  * was cancelled, another one asks. SL_CANCELLED if this fiber was cancelled while it waited. */
 static enum sl_code settle(struct ttl_cache *cache, struct ttl_cache_entry *entry, ttl_cache_request *ask,
                            const void *context, struct sl_error *error)

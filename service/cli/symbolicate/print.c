@@ -476,7 +476,7 @@ static void print_program(struct answer_printer *p, struct sl_buf *out)
     put_missing(answer, out);
 }
 
-/* Appends a line per exception of a JVM answer: "module.type", or the one of these that is known; nothing if neither is. */
+/* Appends a line per exception of a JVM answer: "module.type", or only the part that is known; no line if neither is. */
 static void put_exceptions(struct answer_printer *p, struct sl_buf *out)
 {
     for (size_t i = 0; i < p->answer->exception_count; i++) {

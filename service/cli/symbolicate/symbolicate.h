@@ -174,9 +174,9 @@ struct answer_format {
 /* Returns the format that the options select for this kind of answer; NULL after a report of a usage error. */
 const struct answer_format *answer_format_choose(const struct options *o, enum answer_kind sort);
 
-/* Prints the complete answer `text`, which it overwrites, to --output or standard output; then on stderr the line about missing symbols,
- * for text formats and with --fail-on-missing. `walked` is NULL unless the format needs_walk; `missing` holds the searched locations.
- * Returns the exit status. */
+/* Prints the complete answer `text`, which it overwrites, to --output or standard output. Then prints the line about missing symbols on
+ * stderr: for text formats, and with --fail-on-missing for all formats. `walked` is NULL unless the format needs_walk; `missing` holds the
+ * searched locations. Returns the exit status. */
 int answer_print_notes(const struct options *o, const struct answer_format *format, enum answer_kind sort,
                        const struct walked_dump *walked, struct missing_report *missing, struct sl_buf *text);
 
