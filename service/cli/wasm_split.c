@@ -33,9 +33,9 @@ static const struct option_spec specs[] = {
 };
 
 struct wasm_part {            /* a section */
-    struct sl_bytes whole;    /* with its header */
-    struct sl_bytes contents; /* without header, and in a custom section without its name */
-    struct sl_str name;       /* of a custom section; else data NULL */
+    struct sl_bytes whole;    /* the section with its header */
+    struct sl_bytes contents; /* without the header; in a custom section also without its name */
+    struct sl_str name;       /* name of a custom section; data NULL for other sections */
 };
 
 struct wasm_splitting {

@@ -24,7 +24,7 @@ static bool is_right(struct sl_str text)
 struct access_key_reading {
     struct config *config;
     struct value_problems *problems;
-    size_t index; /* of the entry of auth.keys */
+    size_t index; /* index of the entry in auth.keys */
 };
 
 /* Reports an error in member `name` of the entry that is being read; "": in the entry itself. `at` (may be NULL) has the position. */

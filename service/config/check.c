@@ -5,7 +5,7 @@
 #include "config/impl.h"
 
 struct config_key_walk {     /* a walk through all keys of the file */
-    struct config_path path; /* of the current key */
+    struct config_path path; /* path of the current key */
     struct value_problems *problems;
 };
 

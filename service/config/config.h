@@ -75,7 +75,7 @@ enum { UPLOADS_OF_SCOPE, UPLOADS_SHARED };                                      
 enum { DEBUGINFOD_RESET, DEBUGINFOD_STATUS };                                     /* debuginfod.transient */
 enum { SYMBFILE_PREFER_AUTO, SYMBFILE_PREFER_SYMBFILE, SYMBFILE_PREFER_SOURCES }; /* symbfile.prefer */
 
-struct cache_lifetimes { /* of one kind of cache entries; nanoseconds, DURATION_NEVER = no limit */
+struct cache_lifetimes { /* those of one kind of cache entries, in nanoseconds; DURATION_NEVER = no limit */
     uint64_t max_unused_for, retry_misses_after, retry_misses_after_public, retry_malformed_after;
     unsigned max_lazy; /* outdated entries that may be refreshed at the same time; they are used meanwhile */
 };
@@ -134,7 +134,7 @@ struct config_shared { /* the cache that several nodes share; NULL paths and URL
 struct config {
     struct sl_arena arena;
     unsigned holds;   /* number of references that config_retain() gave, besides the one of config_load() */
-    const char *path; /* of the file, NULL = all defaults */
+    const char *path; /* path of the file; NULL = there is none, all values are defaults */
     const char **bind;
     size_t bind_count;
     const char **bind_https, **admin_bind;
@@ -164,7 +164,7 @@ struct config {
     struct source *sources;  /* of debug files: those of the key `sources`, then one for each of `debuginfod.scan` */
     uint64_t sources_number; /* identifies the list (source_list_number) */
     size_t source_count;
-    struct sl_str *symbols; /* for commands: like their option --symbols */
+    struct sl_str *symbols; /* for commands: used like their option --symbols */
     size_t symbol_count;
     struct { /* for commands: Sentry project and credentials; NULL = not configured */
         const char *url, *org, *project;
@@ -320,7 +320,7 @@ struct config {
         struct config_store store;
     } mozilla;
     struct { /* the cache of modules converted for Mozilla's API, which has limits and may have a Redis of its own */
-        const char *kind; /* its name: "mozilla_syms" */
+        const char *kind; /* name of this kind of cache entries: "mozilla_syms" */
         struct cache_lifetimes lifetimes;
         uint64_t max_size;         /* bytes on disk */
         unsigned evict_count;      /* number of entries evicted at once */
@@ -368,8 +368,8 @@ struct config {
     } auth;
 
     struct {
-        const char *directory; /* of the sockets between the processes of the service; NULL: there is only one */
-        size_t index;          /* of this process */
+        const char *directory; /* where the sockets between the service's processes are; NULL: there is only one */
+        size_t index;          /* index of this process */
     } process;                 /* set by the program, not by the file */
 
     int cache_profile;               /* selects the default lifetimes: reference, documented, saas */

@@ -12,7 +12,7 @@ enum { SECRET_MAX_BYTES = 64 * 1024 };
 struct resolver {
     struct config *config;
     struct value_problems *problems;
-    struct config_path path; /* of the current value */
+    struct config_path path; /* path of the current value */
     const char *written;     /* dotted key of the first secret in the configuration file itself; NULL: none */
 };
 

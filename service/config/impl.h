@@ -75,7 +75,7 @@ enum key_type {
 struct config_key {
     const char *path;
     enum key_type type;
-    size_t offset, count_offset; /* of the fields in struct config */
+    size_t offset, count_offset; /* offsets of the fields in struct config */
     uint64_t value;              /* default of numbers, booleans and KEY_ENUM */
     const char *text;            /* default of texts, KEY_WORD and, separated by blanks, KEY_TEXTS */
     uint64_t min, max;     /* of numbers; max 0: maximum of the type. `min` of a list: its least number of elements */

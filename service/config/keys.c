@@ -657,7 +657,7 @@ static size_t edit_distance(struct sl_str a, struct sl_str b)
 struct nearest {
     struct sl_str group, word; /* of the misspelled key: its group and last name */
     struct sl_str best;        /* the most similar name so far; empty: none */
-    size_t distance;           /* of `best` from `word` */
+    size_t distance;           /* edit distance of `best` from `word` */
 };
 
 /* Keeps `name` if it is more similar to the misspelled word than those before it. A name of which every letter differs is no suggestion. */

@@ -10,7 +10,7 @@
 struct scan_reading {
     struct config *config;
     struct value_problems *problems;
-    size_t index; /* of the entry of debuginfod.scan */
+    size_t index; /* index of the entry in debuginfod.scan */
 };
 
 /* Reports an error in member `name` of the entry that is being read; "": in the entry itself. */

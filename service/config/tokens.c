@@ -8,7 +8,7 @@
 struct token_reading {
     struct config *config;
     struct value_problems *problems;
-    size_t index; /* of the entry of mozilla.tokens */
+    size_t index; /* index of the entry in mozilla.tokens */
 };
 
 /* Reports an error in member `name` of the entry that is being read; "": in the entry itself. */

@@ -7,7 +7,7 @@
 struct transcoder_reading {
     struct config *config;
     struct value_problems *problems;
-    size_t index; /* of the entry of ms_symcache.transcoders */
+    size_t index; /* index of the entry in ms_symcache.transcoders */
 };
 
 /* Reports an error in member `name` of the entry that is being read; "": in the entry itself. Always false. */

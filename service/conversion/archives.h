@@ -61,7 +61,7 @@ struct member_write_options {
     struct archive_window window;
     struct archive_entry entry;
     uint64_t used;       /* member_check_result.used */
-    uint32_t head_size;  /* of `head`; 0 = the contents are written as they are */
+    uint32_t head_size;  /* size of `head`; 0 = the contents are written as they are */
     uint8_t head[64];    /* gzip header */
     uint64_t max_output; /* 0 = all; else at most so many bytes of the contents are written */
 };
@@ -70,11 +70,11 @@ struct member_write_options {
  * contents. */
 extern const struct converter converter_gzip_check;
 struct gzip_check_options {
-    uint64_t max_size;  /* of the contents; more is SL_MALFORMED */
-    uint64_t head_size; /* at most 64 KiB */
+    uint64_t max_size;  /* most bytes that the contents may have; more is SL_MALFORMED */
+    uint64_t head_size; /* bytes of the contents to write to `out`; at most 64 KiB */
     bool is_plain;      /* not a gzip file: the contents are the file */
 };
 struct gzip_check_result {
-    uint64_t header_size, size; /* of the gzip header; of the contents */
+    uint64_t header_size, size; /* sizes of the gzip header and of the contents */
     uint8_t md5[16];            /* of the contents */
 };

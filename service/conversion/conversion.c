@@ -123,10 +123,10 @@ struct running {
     const struct converter *converter;
     struct converter_call call; /* the caller's, copied: map_inputs fills in the inputs' bytes */
     struct worker_limits limits;
-    struct sl_str location; /* of the file, for the log */
+    struct sl_str location; /* location of the file, for the log */
     /* in a thread of this process: */
     struct conversion conversion;
-    struct sl_mapping mappings[CONVERTER_MAX_INPUTS]; /* of inputs that have only a descriptor */
+    struct sl_mapping mappings[CONVERTER_MAX_INPUTS]; /* mappings of inputs that have only a descriptor */
     /* in a worker: */
     int opened[CONVERTER_MAX_INPUTS]; /* descriptors of inputs, opened to be sent to the worker; -1 = none */
     int *opened_tables;               /* descriptors of the call's tables, opened to be sent; NULL = none */

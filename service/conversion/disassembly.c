@@ -125,7 +125,7 @@ static enum sl_code read_function(struct disassembling *d, struct sl_error *erro
         return SL_OK;
     }
     if (sl_object_symbols(d->object, &d->arena, &d->symbols, &d->symbol_count, &ignored) != SL_OK)
-        d->symbol_count = 0; /* without symbols there are only no names */
+        d->symbol_count = 0; /* without symbols, only the names are missing */
     if (d->symbol_count)
         qsort(d->symbols, d->symbol_count, sizeof *d->symbols, symbol_by_address);
     return disassemble(d, bytes, error);

@@ -25,8 +25,8 @@ void walks_write_request(const struct thread_walk *walks, size_t walk_count, con
     sl_buf_u32(out, (uint32_t)table_count);
     for (size_t i = 0; i < table_count; i++) {
         sl_buf_u32(out, tables[i].module);
-        sl_buf_u8(out, tables[i].is_symbols); /* a symcache, else a CFI cache */
-        sl_buf_u8(out, tables[i].is_found);   /* else the module has no such table */
+        sl_buf_u8(out, tables[i].is_symbols); /* true: a symcache; false: a CFI cache */
+        sl_buf_u8(out, tables[i].is_found);   /* false: the module has no such table */
         sl_buf_u64(out, tables[i].ahead);
     }
     sl_buf_u32(out, (uint32_t)walk_count);

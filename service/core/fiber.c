@@ -28,7 +28,7 @@ struct fiber {
     void *sp;
     struct fiber *next_ready; /* next one in the queue of ready fibers or, after the fiber has ended, in `warm` */
     struct fiber_group *group;
-    struct fiber *next, **link; /* in the list of the group's fibers */
+    struct fiber *next, **link; /* neighbours in the list of the group's fibers */
     void (*run)(void *arg);
     void *arg;
     bool parked, ready, cancellable, ended;

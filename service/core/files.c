@@ -267,7 +267,7 @@ static bool walk_directory(const struct dir_walk *walk, DIR *dir, const struct d
                                   .depth = is_root ? 0 : self->depth + 1};
         emptied &= walk_entry(walk, &entry);
     }
-    if (errno != 0) /* of dir_next: not all entries could be read */
+    if (errno != 0) /* dir_next has set it: not all entries could be read */
         emptied &= walk_failed(walk, self);
     closedir(dir);
     return emptied;

@@ -84,7 +84,7 @@ struct dirent *dir_next(DIR *dir, struct stat *st);
 struct dir_entry {
     int at; /* descriptor of the directory that contains the entry */
     const char *name;
-    const struct stat *st;          /* as by lstat(2); NULL: it cannot be examined */
+    const struct stat *st;          /* as lstat(2) sets it; NULL: the entry cannot be examined */
     const struct dir_entry *parent; /* the containing directory; NULL: the one where the walk began */
     unsigned depth;                 /* 0: directly in the directory where the walk began */
     bool emptied;                   /* a directory from which `visit` has removed everything */

@@ -29,7 +29,7 @@ enum { MAX_KEPT = 1000 };
 /* Values of a histogram observed since the last push to StatsD, which gets the values instead of bucket counts. */
 struct metric_series_cache {
     atomic_uint seen;               /* number of values observed */
-    _Atomic float values[MAX_KEPT]; /* the first MAX_KEPT of them */
+    _Atomic float values[MAX_KEPT]; /* the first MAX_KEPT of these values */
 };
 static atomic_bool keeps_values, has_mozilla_names;
 

@@ -21,7 +21,7 @@ extern const struct metric_buckets metric_seconds; /* for durations */
 enum metric_sum { METRIC_SUM, METRIC_MIN, METRIC_MAX };
 
 struct metric_row {
-    const char *name; /* without symloom_; Mozilla's names are complete */
+    const char *name; /* name without symloom_; Mozilla's names are complete */
     const char *help;
     enum metric_kind kind;
     const char *labels[METRIC_LABELS];

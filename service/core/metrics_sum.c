@@ -73,7 +73,7 @@ static void add_sample(struct metrics_text_sum *s, struct metric_text_family *fa
     *slot = series;
     if (fresh) {
         *series = (struct metric_text_series){.name = name, .value = value};
-        family->sum = family->first ? family->sum : choose_sum(name); /* by the first series */
+        family->sum = family->first ? family->sum : choose_sum(name); /* chosen by the name of the first series */
         *family->end = series;
         family->end = &series->next;
     } else {

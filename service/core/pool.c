@@ -677,7 +677,7 @@ void pool_open(uv_loop_t *the_loop)
 {
     loop = the_loop;
     pool_submit_open(loop);
-    parallel.workers = (unsigned)heavy_threads();      /* of what pool_parallel returns */
+    parallel.workers = (unsigned)heavy_threads();      /* `parallel` is what pool_parallel returns */
     uv_async_init(loop, &incoming_async, on_incoming); /* also keeps an idle loop alive */
     metric_set(METRIC_POOL_THREADS, loop_pool_threads(), NULL, NULL, NULL);
 }

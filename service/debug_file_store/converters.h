@@ -28,7 +28,7 @@ struct checked_object {
 };
 
 struct upload_check_result {
-    uint32_t count; /* of objects: several in a fat Mach-O file, else 1 */
+    uint32_t count; /* number of objects: several in a fat Mach-O file, else 1 */
     struct checked_object objects[CHECKED_OBJECTS];
     char name[CHECKED_NAME]; /* debug file name that the file contains; may be empty */
 };
@@ -42,5 +42,5 @@ extern const struct converter converter_upload_check;
 extern const struct converter converter_artifact_index;
 enum { ARTIFACT_RELEASE = 512, ARTIFACT_DIST = 128 };
 struct artifact_index_result {
-    char release[ARTIFACT_RELEASE], dist[ARTIFACT_DIST]; /* of the manifest; empty: none, or too long */
+    char release[ARTIFACT_RELEASE], dist[ARTIFACT_DIST]; /* as the manifest has them; empty: none, or too long */
 };

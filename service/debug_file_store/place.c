@@ -19,7 +19,7 @@ enum { SHA1_SIZE = 20, SHA256_BYTES = 32 };
 struct debug_file_adding {
     const struct config *config;
     struct debug_file_upload *upload;
-    struct sl_mapping mapping; /* of the uploaded file */
+    struct sl_mapping mapping; /* mapping of the uploaded file */
     uint8_t sha1[SHA1_SIZE], sha256[SHA256_BYTES];
     struct upload_check_result found;
     struct sl_str *paths; /* below objects/: where the file was stored, or was already */
@@ -140,7 +140,7 @@ static enum sl_code settle_ids(struct debug_file_adding *a, struct sl_error *err
 {
     const struct debug_file_upload *u = a->upload;
     char own[SL_DEBUG_ID_TEXT];
-    bool fits = false; /* of a fat file, one object is enough */
+    bool fits = false; /* it is enough if one object of a fat file fits */
     for (uint32_t i = 0; i < a->found.count; i++)
         fits = fits || claim_fits(u, &a->found.objects[i]);
     sl_debug_id_format(&a->found.objects[0].debug_id, own);
@@ -184,7 +184,7 @@ static const struct checked_object *matching(const struct upload_check_result *f
 }
 
 struct comparing {
-    struct sl_bytes stored, received; /* of the same size */
+    struct sl_bytes stored, received; /* both have the same size */
     bool same;
 };
 
@@ -217,7 +217,7 @@ static enum sl_code rate_stored(struct sl_str name, const struct object_id *id, 
         stored->exists = true;
         code = check_file(-1, mapping.bytes, found, error);
         if (code == SL_OK)
-            stored->quality = matching(found, id)->quality; /* of a fat file, the object with this id */
+            stored->quality = matching(found, id)->quality; /* in a fat file, that of the object with this id */
         if (code == SL_OK && a && mapping.bytes.size == a->mapping.bytes.size) {
             struct comparing c = {.stored = mapping.bytes, .received = a->mapping.bytes};
             code = pool_run(POOL_IO | POOL_HEAVY, compare_files, &c, error);
@@ -248,7 +248,7 @@ static bool rate_configured(const struct config *config, const struct object_id 
         return false;
     bool good = check_file(-1, file.item->mapping.bytes, found, &error) == SL_OK;
     if (good)
-        *quality = matching(found, id)->quality; /* of a fat file, the object with this id */
+        *quality = matching(found, id)->quality; /* in a fat file, that of the object with this id */
     cache_release(file.item);
     return good;
 }
@@ -263,7 +263,7 @@ static size_t list_paths(struct sl_arena *arena, const struct object_id *id, enu
      * both, as those are found by either id. */
     if (type == FILE_SOURCEBUNDLE || type == FILE_BREAKPAD)
         wanted.type = type == FILE_SOURCEBUNDLE && id->code_id.size ? OBJECT_ELF : OBJECT_PE;
-    if (type == FILE_PROGUARD) /* of its ids only the debug id counts */
+    if (type == FILE_PROGUARD) /* such a file is found only by its debug id */
         wanted = (struct object_id){.debug_id = id->debug_id, .has_debug_id = id->has_debug_id};
     size_t count = layout_paths(arena, LAYOUT_UPLOADS, CASING_DEFAULT, &wanted, type, paths);
     if (count == SIZE_MAX)

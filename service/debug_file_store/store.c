@@ -15,7 +15,7 @@ static struct {
     struct store_area area;
     struct sl_arena arena;
     struct source source;
-    char directory[512]; /* of uploads, if there is no bucket */
+    char directory[512]; /* directory of uploads, if there is no bucket */
 } store;
 
 bool debug_files_are_open(void)

@@ -18,7 +18,7 @@ struct bucket {
 struct deny_host {
     struct sl_str name; /* stored after the buckets */
     uint64_t blocked_until_ms, paused_until_ms;
-    uint64_t probe_due_ms; /* of a blocked host: when the next download may test it */
+    uint64_t probe_due_ms; /* for a blocked host: when the next download may test it */
     /* seconds since the epoch: compared with the time at which another process unblocked all hosts */
     int64_t blocked_at_s;
     char trigger[320];      /* the failure that blocked the host, for the error */

@@ -108,7 +108,7 @@ struct fetch_relay {
     const char *socket; /* path of the peer's Unix socket; NULL = connect to the host of the URL */
     const struct fetch_header *headers;
     size_t header_count;
-    uint64_t timeout_ns; /* until the end of the response */
+    uint64_t timeout_ns; /* time limit until the end of the response */
     uint64_t max_size;   /* bytes of the response */
     const char *method;  /* NULL = GET; other methods send `body` */
     struct sl_bytes body;

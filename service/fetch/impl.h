@@ -47,7 +47,7 @@ void transfer_resume(void);
 enum { SPOOL_SIZE = 256 * 1024 };
 struct fetch_spool {
     struct sl_buf filling, full; /* `full` is to be written */
-    uint64_t offset;             /* in the file, of the first byte that is not written yet */
+    uint64_t offset;             /* where in the file the first byte goes that is not written yet */
 };
 /* True if spool_add may be called with `size` bytes; else call spool_write first. */
 bool spool_has_room(const struct fetch_spool *spool, size_t size);
@@ -102,7 +102,7 @@ struct transfer {
     uint64_t stored, last_progress_ms;
     char content_range[128], etag[256];
     bool has_content_range, length_overflows; /* the Content-Length is a number that no file's size can be */
-    bool is_html;                             /* by its Content-Type */
+    bool is_html;                             /* its Content-Type is that of HTML */
     unsigned coding_count;
     char coding[32];
     int64_t content_length, retry_after_s, modified_s; /* -1 = absent */
@@ -169,7 +169,7 @@ struct fetch_download {
     struct sl_arena *arena;
     int fd;
     uint64_t max_size;
-    struct time_limit limit; /* of the whole download */
+    struct time_limit limit; /* time limit of the whole download */
     struct fiber_wait_list events;
     struct hop first;
     bool blocked;              /* refused, as the deny list blocks its host */
@@ -178,9 +178,9 @@ struct fetch_download {
     /* of the latest attempt */
     enum unpack_format coding;
     long os_error;         /* errno of a failed connect; 0 = another failure */
-    int64_t retry_after_s; /* of a 429 or 503; else -1 */
+    int64_t retry_after_s; /* Retry-After of a 429 or 503, in seconds; else -1 */
     bool too_many;         /* the status was 429 (Too Many Requests) */
-    bool is_html;          /* by the Content-Type of the response */
+    bool is_html;          /* the Content-Type of the response is that of HTML */
 };
 
 /* How to go on after the head of a response. COMPLETE: its body is the whole file; PARTIAL: it is the first part of the file; EMPTY: the

@@ -19,11 +19,11 @@ struct ttl_cache_entry {
     uint32_t users;        /* fibers in ttl_cache_get with this entry; it is not evicted while there are some */
     bool asking, has_text; /* a fiber is calling the ttl_cache_request; `text` is valid */
     uint32_t round;        /* number of answers (texts or errors) so far */
-    enum sl_code code;     /* of the latest answer */
+    enum sl_code code;     /* code of the latest answer */
     struct sl_error error;
     struct sl_buf text;   /* valid if has_text */
-    uint64_t deadline_ms; /* until when the answer is cached; 0 = it is not */
-    uint64_t renew_ms;    /* from when on the next fiber asks for a new text */
+    uint64_t deadline_ms; /* time until which the answer is cached; 0 = it is not */
+    uint64_t renew_ms;    /* time from which on the next fiber asks for a new text */
     uint8_t key[KEY_BYTES];
 };
 

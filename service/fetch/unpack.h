@@ -24,7 +24,7 @@ enum unpack_format {
 struct unpack_options { /* plain data */
     enum unpack_format format;
     uint64_t max_size;  /* bytes of output */
-    uint64_t max_ratio; /* of output to input; checked from 256 MiB of output on */
+    uint64_t max_ratio; /* limit of output to input; checked from 256 MiB of output on */
     bool for_core; /* output that begins like a core file may have any ratio; beyond max_size it is SL_UNSUPPORTED */
 };
 

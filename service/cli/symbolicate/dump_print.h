@@ -18,10 +18,10 @@ struct stack_name {
 struct walked_dump {
     struct sl_arena arena;
     struct sl_minidump dump;              /* parsed by walked_dump_read: its threads have no frames */
-    struct sl_minidump_facts facts;       /* only with wants_facts */
-    struct sl_minidump_analysis analysis; /* only with wants_facts */
+    struct sl_minidump_facts facts;       /* read only if wants_facts is set */
+    struct sl_minidump_analysis analysis; /* read only if wants_facts is set */
     bool is_core;                         /* an ELF core file instead of a minidump */
-    bool wants_facts;                     /* the format needs_facts */
+    bool wants_facts;                     /* the output format has needs_facts */
     bool was_searched;                    /* at least one symbol source was searched */
     /* [thread][original_index]: the frame's return address; for frame 0 its program counter; [thread] is NULL if it was not walked */
     uint64_t **resume;

@@ -46,7 +46,7 @@ bool walked_dump_copy(void *arg, const struct sl_minidump *dump)
         for (size_t k = 0; k < thread->frame_count; k++) {
             /* the innermost frame, and one that a signal interrupted, have no return address: nothing is subtracted */
             bool is_exact = !k || thread->frames[k].is_exact;
-            w->resume[i][k] = thread->frames[k].address; /* of callers, the return address */
+            w->resume[i][k] = thread->frames[k].address; /* for callers this is the return address */
             w->instruction[i][k] = thread->frames[k].address - (is_exact ? 0 : call);
         }
         w->counts[i] = thread->frame_count;

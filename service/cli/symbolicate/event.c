@@ -81,7 +81,7 @@ static const struct sl_field *const frame_fields[] = {
 /* ---- the event ---- */
 
 struct event_trace {
-    struct sl_str type, module; /* of an exception, raw JSON; data NULL: none */
+    struct sl_str type, module; /* those of an exception, as raw JSON; data NULL: none */
     struct sl_str stack, raw; /* `stacktrace`, and as the client sent it `raw_stacktrace`: raw JSON; data NULL: none */
 };
 

@@ -15,7 +15,7 @@ struct sentry_project;
 
 /* Addresses to look up, and the callbacks that describe them and get the results. */
 struct names_wanted {
-    const struct options *o; /* for names_symbolicate; else NULL */
+    const struct options *o; /* used by names_symbolicate; else NULL */
     void *arg;               /* passed to the callbacks */
     struct sl_str scope;     /* cache scope; data NULL: the global one */
     size_t module_count, address_count;

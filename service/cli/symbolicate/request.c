@@ -36,7 +36,7 @@ struct request_run {
     size_t mapping_count, mapping_capacity, table_capacity;
     struct sl_debug_id *wanted; /* ids of JVM mappings that the body names */
     size_t wanted_count, wanted_capacity;
-    const char **local_paths; /* of --symbols, and the arguments after the input */
+    const char **local_paths; /* paths of --symbols, and the arguments after the input */
     size_t local_path_count;
     struct local_artifacts *artifacts;
     struct search_inputs inputs;

@@ -209,7 +209,7 @@ int sentry_project_read(const struct options *o, bool required, struct sl_arena 
 
 struct event_fetch {
     const struct sentry_project *project;
-    const char *id; /* of the event */
+    const char *id; /* id of the event */
     int fd;         /* the temporary file that gets the event or its crash file */
     struct sl_arena arena;
     struct sl_error error;

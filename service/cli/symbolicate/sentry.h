@@ -23,7 +23,7 @@
 
 struct sentry_project { /* texts in the arena of sentry_project_read */
     bool online;        /* false: nothing is fetched from Sentry, and all but the credentials is unset */
-    struct sl_str url;  /* of the project, with a trailing slash; NUL-terminated */
+    struct sl_str url;  /* URL of the project, with a trailing slash; NUL-terminated */
     struct sl_str project;
     struct sl_secret token, cookies; /* only one is set */
     struct source debug_files;

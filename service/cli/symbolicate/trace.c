@@ -55,7 +55,7 @@ enum { RECENT_BITS = 12 };
 
 struct recent_class {
     uint64_t first, last; /* the whole name if it has up to 16 bytes, else its hash and its last 8 bytes */
-    size_t size;          /* of the name; 0: empty slot */
+    size_t size;          /* size of the name; 0: the slot is empty */
     bool is_of_platform;
 };
 
@@ -280,7 +280,7 @@ struct text_trace {
     struct jvm_mapping_file *files;     /* own the mappers */
     const struct sl_jvm_mapper **items; /* the mappers, for `trace` */
     struct local_mapping *mappings;     /* the mappers, for requests */
-    size_t count;                       /* of each of these arrays */
+    size_t count;                       /* number of elements of each of these arrays */
     struct sl_jvm_trace trace;
     struct unknown_classes unknown;
 };

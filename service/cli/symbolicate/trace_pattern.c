@@ -39,7 +39,7 @@ enum place_kind {
 
 struct trace_location { /* a part of a line that a letter of --regex, such as %c, has matched */
     enum place_kind kind;
-    struct sl_str text; /* that part */
+    struct sl_str text; /* the text of that part */
 };
 
 struct trace_pattern {
@@ -132,7 +132,7 @@ static bool pattern_compile(struct trace_pattern *p, const char *regex, char pro
                                 &number, &where, NULL);
     else
         snprintf(problem, TRACE_PROBLEM, "it has more than %d letters such as %%c", MAX_PLACES);
-    if (number && !p->code) /* also after success `number` is not 0 */
+    if (number && !p->code) /* pcre2_compile() sets `number` on success, too */
         pcre2_get_error_message(number, (PCRE2_UCHAR *)problem, TRACE_PROBLEM);
     sl_buf_free(&text);
     for (size_t i = 0; p->code && i < p->kind_count; i++) {
