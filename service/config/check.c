@@ -201,8 +201,8 @@ bool config_peer_number(struct sl_str text, uint16_t *number)
     return value <= UINT16_MAX;
 }
 
-/* Reports if the ids of a node, `number` and the next ones, one for each process, exceed 65535 or overlap those of another node. Every node
- * is assumed to have as many processes as this one. `at` and `path`: where the number is configured. */
+/* The processes of a node have the ids `number`, `number` + 1 and so on. Reports ids that exceed 65535, or overlap those of another node.
+ * Every node is assumed to have as many processes as this one. `at` and `path`: where the number is configured. */
 static void check_node_numbers(const struct config *config, const struct value *at, const char *path, uint16_t number,
                                struct value_problems *problems)
 {

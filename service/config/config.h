@@ -392,8 +392,8 @@ enum sl_code config_load(const char *path, struct config **config, struct value_
 enum sl_code config_parse(struct sl_str yaml, const char *name, struct config **config, struct value_problems *problems,
                           struct sl_error *error);
 
-/* Take and give back a reference. A running service may replace its configuration: a fiber that uses one after it has suspended must hold a
- * reference. The last call of config_release(), which also counts that of config_load(), frees the configuration. NULL is allowed. Call
+/* Take and give back a reference; config_load() gives the first one. A running service may replace its configuration: a fiber that goes on
+ * using one after it has suspended must hold a reference. Giving back the last reference frees the configuration. NULL is allowed. Call
  * both on the loop thread. */
 const struct config *config_retain(const struct config *config);
 void config_release(const struct config *config);

@@ -246,8 +246,8 @@ pid_t isolation_launcher_pid(void)
     return isolation.launcher ? worker_launcher_pid(isolation.launcher) : -1;
 }
 
-/* Leaves each of the two processes with one launcher of workers: the child with the new one, the parent with the one that it had.
- * worker_launcher_forget() frees only this process's handle of the other launcher, which serves the other process. */
+/* After a fork, leaves each of the two processes with one launcher of workers: the child with the new one, the parent with the one that it
+ * had. worker_launcher_forget() frees only this process's handle of the other launcher, which serves the other process. */
 void isolation_take_launcher(bool is_child)
 {
     if (is_child && isolation.launcher) {

@@ -1,6 +1,6 @@
-/* Hosts from which nothing is downloaded for a while. Deny list: failed downloads of a host are counted in buckets of time, and with too
- * many within a window the host is blocked, except for occasional downloads (probes) that test whether it answers again. Pauses: a host
- * that sends Retry-After is not asked before that time; this does not count as a failure. */
+/* Hosts from which nothing is downloaded for a while. Deny list: failed downloads of a host are counted in buckets of time. A host with too
+ * many of them within a window is blocked; only now and then a download is let through (a probe), to test whether the host answers again.
+ * Pauses: a host that sends Retry-After is not asked before that time; this does not count as a failure. */
 #include "fetch/impl.h"
 
 #include <stdlib.h>

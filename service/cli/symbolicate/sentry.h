@@ -30,7 +30,7 @@ struct sentry_project { /* texts in the arena of sentry_project_read */
 };
 
 /* Reads the project from the options and the environment; the user's configuration files fill in what these leave out. `required`: the
- * input is an event's id. The project stays offline with --offline or --no-network; also, unless `required`, if neither options nor
+ * input is an event's id. The project stays offline with --offline or --no-network. Unless `required`, it also does if neither options nor
  * environment name an organization, a project or credentials. Overwrites secrets in argv. Returns an exit status, after a report unless
  * 0. */
 int sentry_project_read(const struct options *o, bool required, struct sl_arena *arena, struct sentry_project *project);
