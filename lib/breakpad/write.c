@@ -411,7 +411,7 @@ enum sl_code sl_breakpad_writer_finish(struct sl_breakpad_writer *w, const struc
         t.failed = !t.publics || w->failed;
         if (!t.failed)
             merge_into_records(&t);
-        breakpad_write_number(&t);
+        breakpad_write_number(&t); /* numbers the files; writes nothing */
     }
     if (!t.failed) {
         write_header(&t);

@@ -110,8 +110,8 @@ static uint32_t make_bracket_part(struct js_parser *p, const struct js_level *le
     return part;
 }
 
-/* Returns the name part to which functions directly in the construct `level` append their names; `outer` is that part of the construct
- * around it. Returns SL_JS_NONE inside a function, where names begin anew; UNKNOWN when out of memory. */
+/* Returns the name part to which functions directly in the construct `level` append their names. `outer` is the part to which functions of
+ * the construct around it append theirs. Returns SL_JS_NONE inside a function, where names begin anew; UNKNOWN when out of memory. */
 static uint32_t make_part_of_level(struct js_parser *p, const struct js_level *level, uint32_t outer)
 {
     uint32_t part;

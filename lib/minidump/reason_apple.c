@@ -280,8 +280,9 @@ static void put_guard_tail(char text[128], unsigned type, uint64_t code, unsigne
     }
 }
 
-/* Describes EXC_GUARD: a guarded port, descriptor, file or memory was misused. The upper 3 bits of the flags are the type. Parameters 1
- * and 2 are Mach's code, of which bits 32 to 60 are the kind of misuse ("flavor"), and subcode. Data NULL for an unknown type. */
+/* Describes EXC_GUARD: a guarded port, descriptor, file or memory was misused. The upper 3 bits of the flags are the type.
+ * Parameter 1 is Mach's code; its bits 32 to 60 are the kind of misuse ("flavor"). Parameter 2 is Mach's subcode. Data NULL for an unknown
+ * type. */
 static struct sl_str guard(struct dump_reader *d, const struct dump_exception *exception)
 {
     uint64_t code = exception->parameters[1], sub = exception->parameters[2];

@@ -117,8 +117,8 @@ static size_t next_piece(int fd, uint64_t size, off_t *at)
     return (size_t)(left < COPY_PIECE ? left : COPY_PIECE);
 }
 
-/* Replaces the contents of the file by the decompressed ones in the temporary file; holes stay holes. From where copy_file_range(2) fails,
- * copy_mapped goes on. */
+/* Replaces the contents of the file by the decompressed ones in the temporary file. next_piece() moves `at` over holes, which stay holes;
+ * its 0 is the end of the file. From where copy_file_range(2) fails, copy_mapped goes on. */
 static enum sl_code copy_back(void *arg, struct sl_error *error)
 {
     struct unpacking *u = arg;

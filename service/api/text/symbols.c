@@ -115,8 +115,8 @@ static void set_address(const struct symbol_search *s, const struct sl_symcache_
 }
 
 /* Finds the symbols of a module's frames in its symbol table, and sets the frames' addresses. Symbols that were uploaded as symbfiles, and
- * tables of .NET, cannot be searched by name: frames of such modules stay as they are. `item` and `next`, the lists of frames of a symbol,
- * have 1 + index in work->items. False when out of memory. */
+ * tables of .NET, cannot be searched by name: frames of such modules stay as they are. The frames of a symbol are a
+ * list that begins at its `item` and goes on with `next` of each frame: indexes in work->items plus 1; 0 ends it. False when out of memory. */
 static bool find_symbols(struct symbol_search *s)
 {
     const struct native_lookups *found = s->module->found;

@@ -439,7 +439,8 @@ static int by_list_index(const void *left, const void *right)
 static bool put_modules(const struct dump_json *d)
 {
     const struct sl_minidump *dump = &d->walked->dump;
-    size_t count = dump->crash.module_count, next = 0; /* next: position in the answer's list, in the same order */
+    size_t count = dump->crash.module_count,
+           next = 0; /* next: where in the answer, whose modules are in the same order, to search on */
     struct listed_module *modules = SL_ARENA_ARRAY(d->arena, struct listed_module, count + 1);
     if (!modules)
         return false;
