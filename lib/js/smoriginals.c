@@ -125,7 +125,8 @@ static void end_source(struct smoriginals_reader *r)
 }
 
 /* Reads the begin of an original scope. Only scopes that are stack frames are functions; others belong to the function around them. The
- * function is also kept in r->definitions, for the generated ranges that were made from this scope. False if the scope is invalid, or when
+ * function, the index of its name plus 1 or an ORIGINAL_* constant, is also kept in r->definitions, for the generated ranges that were made
+ * from this scope. False if the scope is invalid, or when
  * out of memory, with r->no_memory set. */
 static bool start_scope(struct smoriginals_reader *r)
 {

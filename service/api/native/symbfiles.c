@@ -65,8 +65,9 @@ static bool find_start(const struct native_module *module, uint64_t va, uint64_t
     return true;
 }
 
-/* Tries the return pads at the address before a return address and at the address itself, then the ranges. The first hit counts; its
- * symbol address is searched in the ranges, as return pads do not have one. */
+/* A return pad is the last byte of a call instruction. So it is searched just before a return address, then at the address itself, for
+ * profilers that have subtracted 1 already. Then the ranges of functions are searched. The first hit counts; its symbol address is searched
+ * in the ranges, as return pads do not have one. */
 struct native_lookup_result native_symbfile_lookup(const struct native_module *module, uint64_t relative,
                                                    uint64_t adjusted, bool caller, struct sl_location *chain,
                                                    size_t capacity)

@@ -178,7 +178,7 @@ static void line_start(struct native_answer *a, const struct native_result_frame
 }
 
 /* Returns the number of variables of the frame's function, and sets `*first` to the index of the first one in the symcache `*table`.
- * 0: none, or the request does not want variables; then neither is set. */
+ * 0: none, or the request does not want variables; then both are of no use. */
 static uint32_t find_variables(const struct native_request *request, const struct native_result_frame *frame,
                                const struct sl_symcache **table, uint32_t *first)
 {

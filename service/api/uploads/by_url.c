@@ -81,7 +81,7 @@ static enum sl_code head_once(struct url_head *head, const char *url, struct sl_
 }
 
 /* Sends HEAD to one URL, with retries after the statuses 429 and 500; `*head` gets what the last response says, which may be another error
- * status. False: there was no response, or 429 or 500 again and again; `failure` is set. */
+ * status. False if there was no response, 429 or 500 came again and again, or the request was cancelled: archive_fail() has stored why. */
 static bool head_with_retries(struct url_head *head, const char *url)
 {
     struct sl_error error;
