@@ -200,21 +200,19 @@ struct search_scope native_search_scope(struct native_request *request)
     /* requests with another scope than the global one may see only what was uploaded for their scope */
     if (count && !sl_str_equal(request->scope, SL_STR("global")))
         store = scope_store(request, &count);
-    if (!count && !debug_files_are_open())
-        return (struct search_scope){.sources = request->sources,
-                                     .source_count = request->source_count,
-                                     .scope = request->scope,
-                                     .arena = request->arena,
-                                     .list = number,
-                                     .own = request->own /* files sent with the request, tried first */};
-    add_store(request, store, count);
-    number = number ? number | UINT64_C(1) << WITH_STORE_BIT : 0;
-    return (struct search_scope){.sources = request->with_store,
-                                 .source_count = request->with_store_count,
+    struct search_scope scope = {.sources = request->sources,
+                                 .source_count = request->source_count,
                                  .scope = request->scope,
                                  .arena = request->arena,
                                  .list = number,
                                  .own = request->own /* files sent with the request, tried first */};
+    if (count || debug_files_are_open()) {
+        add_store(request, store, count);
+        scope.sources = request->with_store;
+        scope.source_count = request->with_store_count;
+        scope.list = number ? number | UINT64_C(1) << WITH_STORE_BIT : 0;
+    }
+    return scope;
 }
 
 typedef bool is_wanted(const struct native_module *module);
