@@ -306,3 +306,15 @@ def test_minidump_is_inspected(work, files):
           ["SystemInfoStream", "ThreadListStream", "ModuleListStream", "ThreadNamesStream", "ExceptionStream"])
     bad = symloom("inspect", "--check", cut)
     equal((bad.status, bad.out), (1, f"Usable: no (Missing stream directory (heavily truncated minidump?))  {cut}\n"))
+
+
+def test_control_characters_in_paths_do_not_reach_the_terminal(work, files):
+    for name, text in (("m\x1b[31m.txt", b"a.B -> c:\n    int f() -> g\n"), ("s\x1b[31m.symbfile", b"symbfile"), ("t\x1b[31m", None)):
+        path = os.path.join(work, name)
+        if text is None:
+            shutil.copyfile(files.get("t"), path)
+        else:
+            with open(path, "wb") as f:
+                f.write(text)
+        for arguments in ((path,), ("--check", path)):
+            assert "\x1b" not in symloom("inspect", *arguments).out, (name, arguments)

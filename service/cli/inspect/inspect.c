@@ -116,8 +116,7 @@ static void inspect_show(struct inspection *in, const char *path, struct input *
     else if (!option_given(in->o, "check"))
         findings_print(&f, &in->out);
     else
-        sl_buf_printf(&in->out, "Usable: %s%s%s  %s\n", f.problem ? "no (" : "yes", f.problem ? f.problem : "",
-                      f.problem ? ")" : "", path);
+        inspect_put_usable(&in->out, path, f.problem);
     in->shown++;
     in->unusable += f.problem != NULL;
     findings_free(&f);

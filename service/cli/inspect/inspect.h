@@ -66,6 +66,11 @@ uint64_t findings_cfi(struct inspect_results *f, bool (*write)(void *arg, struct
 
 /* Appends a number of bytes for people: "17.0 KiB". */
 void inspect_put_size(struct sl_buf *out, uint64_t size);
+/* Appends the first two lines about a file without objects: its path, with control characters escaped, then its format and size, without
+ * the line end. */
+void inspect_put_head(struct sl_buf *out, const char *path, const char *format, uint64_t size);
+/* Appends the line of --check about a file: "Usable: yes  PATH", or "Usable: no (PROBLEM)  PATH" unless `problem` is NULL. */
+void inspect_put_usable(struct sl_buf *out, const char *path, const char *problem);
 
 void findings_print(struct inspect_results *f, struct sl_buf *out);
 void findings_json(struct inspect_results *f, struct sl_json_writer *w);

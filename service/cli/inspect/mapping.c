@@ -29,9 +29,7 @@ static void mapping_json(const char *path, size_t size, const char *id, const st
 static void mapping_print(const char *path, size_t size, const char *id, const struct sl_jvm_summary *s,
                           struct sl_buf *out)
 {
-    output_put_safe(out, sl_str(path));
-    sl_buf_cstr(out, "\n  Format       proguard, ");
-    inspect_put_size(out, size);
+    inspect_put_head(out, path, "proguard", size);
     sl_buf_printf(out, "\n  Debug ID     %s\n", id);
     if (s->compiler.data) {
         sl_buf_cstr(out, "  Compiler     ");
@@ -64,7 +62,7 @@ bool inspect_mapping(struct inspected_file *file)
     if (file->w)
         mapping_json(file->path, text.size, id_text, &summary, file->w);
     else if (option_given(file->options, "check"))
-        sl_buf_printf(file->out, "Usable: yes  %s\n", file->path);
+        inspect_put_usable(file->out, file->path, NULL);
     else
         mapping_print(file->path, text.size, id_text, &summary, file->out);
     return true;

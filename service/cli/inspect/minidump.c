@@ -124,10 +124,8 @@ static void put_annotation(const struct sl_minidump_annotation *annotation, stru
 static void put_dump(const struct dump_view *view, struct sl_buf *out)
 {
     const struct sl_minidump *dump = &view->dump;
-    output_put_safe(out, sl_str(view->path));
-    sl_buf_printf(out, "\n  Format       %s%s, ", dump->is_microdump ? "microdump" : "minidump",
-                  dump->big_endian ? " (big-endian)" : "");
-    inspect_put_size(out, view->size);
+    const char *format = dump->is_microdump ? "microdump" : dump->big_endian ? "minidump (big-endian)" : "minidump";
+    inspect_put_head(out, view->path, format, view->size);
     sl_buf_u8(out, '\n');
     if (!view->problem) {
         put_system(dump, out);
@@ -273,8 +271,7 @@ bool inspect_minidump(struct inspected_file *file)
     if (file->w)
         write_dump(&view, file->w);
     else if (option_given(file->options, "check"))
-        sl_buf_printf(file->out, "Usable: %s%s%s  %s\n", view.unusable ? "no (" : "yes",
-                      view.unusable ? view.unusable : "", view.unusable ? ")" : "", file->path);
+        inspect_put_usable(file->out, file->path, view.unusable);
     else
         put_dump(&view, file->out);
     file->unusable = view.unusable != NULL;

@@ -40,6 +40,20 @@ void inspect_put_size(struct sl_buf *out, uint64_t size)
     sl_buf_printf(out, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
 }
 
+void inspect_put_head(struct sl_buf *out, const char *path, const char *format, uint64_t size)
+{
+    output_put_safe(out, sl_str(path));
+    sl_buf_printf(out, "\n  Format       %s, ", format);
+    inspect_put_size(out, size);
+}
+
+void inspect_put_usable(struct sl_buf *out, const char *path, const char *problem)
+{
+    sl_buf_printf(out, "Usable: %s%s%s  ", problem ? "no (" : "yes", problem ? problem : "", problem ? ")" : "");
+    output_put_safe(out, sl_str(path));
+    sl_buf_u8(out, '\n');
+}
+
 static void put_file_id(struct sl_buf *out, struct sl_bytes file)
 {
     struct sl_file_id id = sl_file_id_compute(file);

@@ -212,9 +212,7 @@ static void put_count(struct sl_buf *out, uint64_t count, const char *what)
 static void sourcemap_print(const char *path, size_t size, const char *id, const struct sourcemap_summary *s, bool list,
                             struct sl_buf *out)
 {
-    output_put_safe(out, sl_str(path));
-    sl_buf_cstr(out, "\n  Format       sourcemap, ");
-    inspect_put_size(out, size);
+    inspect_put_head(out, path, "sourcemap", size);
     if (s->map.indexed) {
         sl_buf_cstr(out, ", ");
         put_count(out, s->map.part_count, "section");
@@ -251,8 +249,7 @@ static void sourcemap_show(const struct inspected_file *file, const struct sourc
     if (file->w)
         sourcemap_json(file->path, file->bytes.size, has_id ? text : NULL, s, list, file->w);
     else if (option_given(file->options, "check"))
-        sl_buf_printf(file->out, "Usable: %s%s%s  %s\n", usable ? "yes" : "no (", s->problem.message, usable ? "" : ")",
-                      file->path);
+        inspect_put_usable(file->out, file->path, usable ? NULL : s->problem.message);
     else
         sourcemap_print(file->path, file->bytes.size, has_id ? text : NULL, s, list, file->out);
 }

@@ -91,12 +91,9 @@ bool inspect_symbfile(struct inspected_file *file)
     if (file->w) {
         write_json(&s, file->path, file->bytes.size, problem, file->w);
     } else if (check) {
-        sl_buf_printf(out, "Usable: %s  %s%s%s\n", problem ? "no" : "yes", file->path, problem ? ": " : "",
-                      problem ? problem : "");
+        inspect_put_usable(out, file->path, problem);
     } else {
-        output_put_safe(out, sl_str(file->path));
-        sl_buf_cstr(out, "\n  Format       symbfile, ");
-        inspect_put_size(out, file->bytes.size);
+        inspect_put_head(out, file->path, "symbfile", file->bytes.size);
         sl_buf_printf(out,
                       "\n  Counts       %llu ranges (%llu inlined), %llu return pads, %llu lines, %llu string table%s\n"
                       "  Usable       %s%s%s\n",
