@@ -29,6 +29,10 @@ struct msf_stream {
 
 enum { NO_STREAM = 0xFFFF, STREAM_INFO = 1, STREAM_TPI = 2, STREAM_DBI = 3, STREAM_IPI = 4 };
 
+/* Returns the error for a part of the file that could not be read: SL_MALFORMED "invalid pdb file: <what>"; SL_BUSY, or the error of the
+ * budget, if memory ran out (msf->no_memory). */
+enum sl_code msf_invalid(const struct msf *msf, const struct sl_budget *budget, struct sl_error *error,
+                         const char *what);
 /* Opens the container. `*msf` is valid as long as `file` and `arena`. SL_MALFORMED "invalid pdb file: ...", or SL_BUSY. */
 enum sl_code msf_open(struct sl_bytes file, struct sl_arena *arena, struct msf *msf, struct sl_error *error);
 

@@ -7,17 +7,10 @@ enum { MAGIC_SIZE = 32, SUPERBLOCK = 52, NO_STREAM_SIZE = 0xFFFFFFFF };
 /* Page sizes from 256 bytes to 8 MiB, as logarithms. */
 enum { MIN_PAGE_SHIFT = 8, MAX_PAGE_SHIFT = 23 };
 
-static enum sl_code msf_invalid(struct sl_error *error, const char *what)
+enum sl_code msf_invalid(const struct msf *msf, const struct sl_budget *budget, struct sl_error *error,
+                         const char *what)
 {
-    return sl_fail(error, SL_MALFORMED, "invalid pdb file: %s", what);
-}
-
-/* Returns the error for a part of the file that could not be read: SL_MALFORMED with the text `what`; SL_BUSY, or the error of the budget,
- * if memory ran out. */
-static enum sl_code msf_unread(const struct msf *msf, const struct sl_arena *arena, struct sl_error *error,
-                               const char *what)
-{
-    return *msf->no_memory ? sl_budget_fail(arena->budget, error) : msf_invalid(error, what);
+    return *msf->no_memory ? sl_budget_fail(budget, error) : sl_fail(error, SL_MALFORMED, "invalid pdb file: %s", what);
 }
 
 /* Returns the number of pages of a stream of `size` bytes; 0 for an absent one, whose size is NO_STREAM_SIZE. */
@@ -161,9 +154,9 @@ enum sl_code msf_open(struct sl_bytes file, struct sl_arena *arena, struct msf *
     while (msf->page_shift < MAX_PAGE_SHIFT && page_size > 1u << msf->page_shift)
         msf->page_shift++;
     if (r.failed || page_size != 1u << msf->page_shift || msf->page_shift < MIN_PAGE_SHIFT)
-        return msf_invalid(error, "bad page size");
+        return msf_invalid(msf, arena->budget, error, "bad page size");
     if (size > file.size || size == (uint32_t)NO_STREAM_SIZE)
-        return msf_invalid(error, "directory is larger than the file");
+        return msf_invalid(msf, arena->budget, error, "directory is larger than the file");
 
     struct msf_stream stream;
     struct sl_bytes bytes = {NULL, 0};
@@ -171,12 +164,12 @@ enum sl_code msf_open(struct sl_bytes file, struct sl_arena *arena, struct msf *
     uint32_t list_size = count_pages(msf, size) * 4, roots = count_pages(msf, list_size);
     uint32_t *root = words(msf, sl_bytes_slice(file, SUPERBLOCK, (uint64_t)roots * 4, NULL), roots, arena);
     if (!root || !set_pages(msf, root, list_size, &stream) || !msf_all(&stream, arena, &bytes))
-        return msf_unread(msf, arena, error, "list of directory pages extends beyond the file");
+        return msf_invalid(msf, arena->budget, error, "list of directory pages extends beyond the file");
     uint32_t *list = words(msf, bytes, list_size / 4, arena);
     if (!list || !set_pages(msf, list, size, &stream) || !msf_all(&stream, arena, &bytes))
-        return msf_unread(msf, arena, error, "directory extends beyond the file");
+        return msf_invalid(msf, arena->budget, error, "directory extends beyond the file");
     uint32_t *directory = words(msf, bytes, size / 4, arena);
     if (!directory || !set_streams(msf, directory, size / 4, arena))
-        return msf_unread(msf, arena, error, "bad stream directory");
+        return msf_invalid(msf, arena->budget, error, "bad stream directory");
     return SL_OK;
 }

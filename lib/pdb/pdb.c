@@ -17,14 +17,6 @@ struct dbi {
     uint16_t machine, symbol_stream;
 };
 
-/* Returns the error for a part of the file that could not be read: SL_MALFORMED with the text `what`; SL_BUSY, or the error of the budget,
- * if memory ran out. */
-static enum sl_code pdb_invalid(const struct sl_pdb *pdb, struct sl_error *error, const char *what)
-{
-    return *pdb->msf.no_memory ? sl_budget_fail(pdb->budget, error)
-                               : sl_fail(error, SL_MALFORMED, "invalid pdb file: %s", what);
-}
-
 /* Reads the debug id, GUID and age, from the info stream. The first three fields of the GUID are stored little-endian; a debug id has the
  * order of the text form, so their bytes are swapped. False if the stream is too short. */
 static bool read_info(struct sl_bytes info, struct sl_pdb_info *out)
@@ -223,11 +215,11 @@ enum sl_code sl_pdb_open(struct sl_bytes file, struct sl_arena *arena, struct sl
     if (code != SL_OK)
         return code;
     if (!msf_stream(&pdb->msf, STREAM_INFO, &stream) || !msf_all(&stream, arena, &bytes) || !read_info(bytes, info))
-        return pdb_invalid(pdb, error, "no info stream");
+        return msf_invalid(&pdb->msf, pdb->budget, error, "no info stream");
     if (!msf_stream(&pdb->msf, STREAM_DBI, &stream) || !read_dbi(&stream, arena, &dbi))
-        return pdb_invalid(pdb, error, "no debug information stream");
+        return msf_invalid(&pdb->msf, pdb->budget, error, "no debug information stream");
     if (!msf_view(&stream, DBI_HEADER, dbi.module_size, arena, &list))
-        return pdb_invalid(pdb, error, "module list extends beyond its stream");
+        return msf_invalid(&pdb->msf, pdb->budget, error, "module list extends beyond its stream");
     if (dbi.age) /* images refer to the age of the DBI stream; tools that change a PDB later count up that of the info stream */
         info->debug_id.age = dbi.age;
     info->machine = dbi.machine;
