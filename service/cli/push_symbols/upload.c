@@ -277,34 +277,37 @@ static bool is_success(const struct value *answer)
     return value && value->type == VALUE_BOOL && value->boolean;
 }
 
+/* Begins an error about a part, after the progress line has ended: "error: URL: KIND part N: ". The URL is shown without secrets. */
+static void begin_part_error(const struct upload_run *s, const struct push_symbols_transfer *t)
+{
+    struct sl_arena arena = {0};
+    const char *url = fetch_public_url(&arena, s->target->url);
+    progress_end(s->target->bar);
+    fprintf(stderr, "error: %s: %s part %zu: ", url ? url : "no URL", push_kind_names[s->kind], t->part + 1);
+    sl_arena_free(&arena);
+}
+
 /* Reports that the service refused a part: the HTTP status, and the code, text and uuid that the answer may contain. */
 static void report_refusal(const struct upload_run *s, const struct push_symbols_transfer *t, long http,
                            const struct value *answer)
 {
-    struct sl_arena arena = {0};
-    const char *url = fetch_public_url(&arena, s->target->url);
     const struct value *error = value_get(answer, "error");
     struct sl_str uuid = text_at(answer, "uuid");
-    progress_end(s->target->bar);
-    fprintf(stderr, "error: %s: %s part %zu: the service responded with %ld", url ? url : "no URL",
-            push_kind_names[s->kind], t->part + 1, http);
+    begin_part_error(s, t);
+    fprintf(stderr, "the service responded with %ld", http);
     if (error && error->type == VALUE_MAP)
         fprintf(stderr, ", code " SL_STR_FMT ": " SL_STR_FMT, SL_STR_ARG(text_at(error, "Code")),
                 SL_STR_ARG(text_at(error, "Text")));
     if (uuid.size)
         fprintf(stderr, "\n  " SL_STR_FMT " (quote this when asking for support)", SL_STR_ARG(uuid));
     fputc('\n', stderr);
-    sl_arena_free(&arena);
 }
 
 /* Reports that a part got no answer, with curl's reason. The URL is shown without secrets. */
 static void report_broken(const struct upload_run *s, const struct push_symbols_transfer *t, const char *why)
 {
-    struct sl_arena arena = {0};
-    const char *url = fetch_public_url(&arena, s->target->url);
-    progress_end(s->target->bar);
-    fprintf(stderr, "error: %s: %s part %zu: %s\n", url ? url : "no URL", push_kind_names[s->kind], t->part + 1, why);
-    sl_arena_free(&arena);
+    begin_part_error(s, t);
+    fprintf(stderr, "%s\n", why);
 }
 
 /* True if another attempt may succeed: curl's error `code` is about the connection, or, if there was an answer, its status `http` is that
